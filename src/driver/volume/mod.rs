@@ -13,8 +13,9 @@ pub(crate) use act::{
     bring_up, close, close_leftovers, ensure_not_suspended, give_up, release, release_named,
 };
 pub use decide::{
-    Content, Decision, Doubt, Elsewhere, Facts, Grow, Inside, Lvm, Openers, Permit, Place, Purpose,
-    Reason, Refusal, Uses, Wish, extend_pool, of_header, of_locks, of_opened, repair_pool, users,
+    Content, Decision, Doubt, Elsewhere, Facts, Grow, Inside, Lvm, Making, Openers, Permit, Place,
+    Purpose, Reason, Refusal, Uses, Wish, extend_pool, of_header, of_locks, of_opened, repair_pool,
+    users,
 };
 pub use device::{Device, Pinned};
 pub(crate) use job::Job;

@@ -170,7 +170,7 @@ pub fn allow_format(host: &Writing, config: &Loaded, id: &LvId, yes: bool) -> Re
 fn doubts_of(seen: &Look) -> Result<Option<&[Doubt]>> {
     let id = &seen.facts.id;
     match &seen.decision {
-        Decision::Make { .. } | Decision::MakeInside { .. } | Decision::Encrypt { .. } => Ok(None),
+        Decision::Make { .. } => Ok(None),
         Decision::Refuse(Reason::Doubts(doubts)) => Ok(Some(doubts)),
         Decision::Refuse(reason) => bail!("{}", reason.of(id)),
         Decision::Resume => bail!("{}", suspended(seen).of(id)),

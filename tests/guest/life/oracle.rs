@@ -120,7 +120,7 @@ const GONE: &str = "unreadable lvm-silent no-group no-volume no-pool unknown par
     filesystem-failed mounted-read-only there-read-only fsck mkfs activating mounting checking making tagging \
     not-looked-at in-use still-mounted suspended no-size create-read-only creating growing";
 const READ_ONLY: &str = "read-only-disk activating tagging making mounting checking creating read-only-volume \
-    blank-read-only-volume mkfs unreadable";
+    mkfs unreadable";
 const FAILED: &str = "filesystem-failed mounted-read-only there-read-only";
 const POOL: &str = "pool-unwell activating unreadable failed mounting checking";
 

@@ -259,19 +259,19 @@ fn a_filesystem_that_the_kernel_refuses_is_not_blamed_on_the_volume_that_this_ca
         "features that this node's kernel does not know",
         "the kernel says \"XFS (dm-",
     ];
-    for (lv, config, later) in [
-        ("feature", &*tools, unknown),
-        ("blocks", blocks, ["blocks of 64 KiB"; 2]),
+    let large = ["blocks of 64 KiB"; 2];
+    for (lv, config, first, later) in [
+        ("feature", &*tools, "this call has made xfs on", unknown),
+        ("blocks", blocks, "the kernel says", large),
     ] {
         let mut node = Node::with_config(Mode::MountOnly, config);
         let volume = group.linear(lv, "600m").fs("xfs");
         let wipe = format!("wipefs --all {} && ", volume.device());
         let (id, exe) = (group.path(lv), node.exe());
         let options = "`mkfs_options` of xfs in config.toml";
-        for words in [["this call has made xfs on"; 2], later] {
-            let reply = node.mount("pod", &volume);
-            reply.is_failure(&[options, &wipe, "allow-format", words[0], words[1]]);
-        }
+        node.mount("pod", &volume).is_failure(&["mounting ", first]);
+        let reply = node.mount("pod", &volume);
+        reply.is_failure(&[options, &wipe, "allow-format", later[0], later[1]]);
         if lv == "blocks" {
             node.prints(&["check", &id], later[0], 1);
         }

@@ -47,8 +47,6 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("partial", "lvchange -an ", "tests/guest/data/partial.rs"),
     ("read-only-volume", "lvchange --refresh ", "tests/guest/users/read_only.rs"),
     ("read-only-volume", "blockdev --setrw ", "tests/guest/users/read_only.rs"),
-    ("blank-read-only-volume", "lvchange --refresh ", "tests/guest/users/read_only.rs"),
-    ("blank-read-only-volume", "blockdev --setrw ", "tests/guest/users/read_only.rs"),
     ("signs-of-data", "e2fsck -b ", "tests/guest/data/foreign.rs"),
 ];
 

@@ -77,12 +77,7 @@ refusals! {
     }
     host_mount { prepare: "mkfs.ext4 -q $dev; mount -o noinit_itable $dev $dir", undo: "told umount", }
     wrong_type { prepare: "mkfs.ext2 -q $dev", says: "Set fsType to ext2", }
-    there_read_only {
-        prepare: "mkfs.ext4 -q $dev; mount -o ro $dev $pod; mount -o ro $dev $global",
-        check: Some("mounted-read-only"),
-        undo: "umount $pod; umount $global",
-    }
-    mounted_read_only { prepare: "mkfs.ext4 -q $dev; mount -o ro $dev $other", undo: "umount $other", }
+    mounted_read_only { prepare: "mkfs.ext4 -q $dev; mount -o ro $dev $pod", undo: "umount $pod", }
     filesystem_failed {
         prepare: "mkfs.ext4 -q $dev; mount -o noinit_itable $dev $other
             echo 1 > /sys/fs/ext4/$(basename $(realpath $dev))/trigger_fs_error",
@@ -342,10 +337,6 @@ refusals! {
         prepare: "lasting sleep 1000 9< $dev",
         says: "being-read/data holds no filesystem, and is open in sleep (pid ",
         undo: ":",
-    }
-    blank_read_only_volume {
-        prepare: "lvchange -qq --permission r $vg/data",
-        undo: "told lvchange --permission rw",
     }
     signs_of_data {
         prepare: "printf raw | dd of=$dev conv=notrunc,fsync status=none",

@@ -8,9 +8,9 @@ use nix::mount::MsFlags;
 
 use super::encrypted;
 use super::first_mount::FirstMount;
-use super::make::{What, make};
+use super::make::make;
 use crate::mount::{bind, make_dirs, mounted_at, restrict};
-use crate::volume::decide::{Decision, Refusal, There};
+use crate::volume::decide::{Decision, There};
 use crate::volume::job::{Job, Subject};
 use crate::volume::look::{HeldLocks, Look};
 
@@ -71,16 +71,7 @@ fn mount(
             return encrypted::open(job, &mut seen, read_only, lock).map(|()| None);
         }
         Decision::Mount(how) => Some((how, on)),
-        Decision::Make { permit, again } => {
-            make(job, &mut seen, permit, &What::Plain { again }, lock)?
-        }
-        Decision::Encrypt { permit, uuid } => {
-            make(job, &mut seen, permit, &job.in_luks(uuid)?, lock)?
-        }
-        Decision::MakeInside { permit } => {
-            let uuid = on.luks.unwrap_or_default();
-            make(job, &mut seen, permit, &What::Inside { uuid }, lock)?
-        }
+        Decision::Make { permit, how } => make(job, &mut seen, permit, &how, lock)?,
         _ => None,
     };
     let Some((how, on)) = made else {
@@ -99,12 +90,8 @@ fn mount(
     seen.claim = None;
     let mut remarks = Vec::from_iter(first.prepare()?);
     // The device is pinned, and this call has the volume's lock: only another user can have come meanwhile.
-    if seen.took_long() {
-        match seen.users_now(&job.wish())? {
-            Some(Decision::Refuse(reason)) => return Err(Refusal::of(id, reason).into()),
-            Some(_) => return Ok(None),
-            None => {}
-        }
+    if seen.took_long() && !seen.is_still_free()? {
+        return Ok(None);
     }
     remarks.extend(first.mount()?);
     Ok(Some(remarks))

@@ -18,11 +18,17 @@ use crate::volume::lock;
 use crate::volume::look::{Look, all_inside};
 
 /// A passphrase, and how people call its source.
-pub type Key = (Passphrase, String);
+type Key = (Passphrase, String);
+
+/// A LUKS2 header that is to be made.
+pub struct NewHeader {
+    pub uuid: String,
+    key: Key,
+}
 
 impl Job<'_> {
     /// The passphrase of the volume's Secret if it has one, else that of its group, else that of the node.
-    pub fn key(&self) -> Result<Key> {
+    fn key(&self) -> Result<Key> {
         let Subject { host, config, id } = self.subject;
         if let Some(secret) = &self.options.passphrase {
             // It may have come from a file.
@@ -35,6 +41,17 @@ impl Job<'_> {
         let file = file.with_context(|| format!("no passphrase came for {id}"))?;
         let source = format!("the key_file {}", file.shown());
         Ok((crypt::read_key_file(host, file)?, source))
+    }
+
+    /// A header with a new UUID, unless the driver was killed with this one.
+    pub fn new_header(&self, uuid: Option<&str>) -> Result<NewHeader> {
+        let key = self.key()?;
+        let new = || self.subject.host.kernel.new_uuid();
+        let uuid = uuid.map_or_else(
+            || new().context("choosing a UUID"),
+            |uuid| Ok(uuid.to_owned()),
+        )?;
+        Ok(NewHeader { uuid, key })
     }
 }
 
@@ -71,8 +88,7 @@ pub fn format(
     job: &Job,
     on: &Pinned,
     permit: Permit,
-    uuid: &str,
-    key: &Key,
+    NewHeader { uuid, key }: &NewHeader,
     lock: &Lock,
 ) -> Result<(Pinned, Permit)> {
     let Subject { host, config, id } = job.subject;
@@ -82,7 +98,7 @@ pub fn format(
     let inside = opened(job, on, false, key, lock)?;
     let header = crypt::header_of(host, (&on.file, &on.device.path))?;
     of_header(uuid, header.as_ref()).map_err(|reason| Refusal::of(id, reason))?;
-    if inside.luks.as_deref() != Some(uuid) {
+    if inside.luks.as_ref() != Some(uuid) {
         bail!("{id} has not the LUKS2 header that was made on it just now");
     }
     Ok((inside.pin(host.kernel)?, permit))

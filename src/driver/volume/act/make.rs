@@ -3,38 +3,17 @@
 
 use anyhow::{Context, Error, Result, bail};
 
-use super::encrypted::{self, Key};
+use super::encrypted;
 use crate::crypt;
 use crate::fs::{self, Family};
 use crate::host::{Lock, ToolError};
 use crate::lvm::{Tags, making_in_luks_tag, making_tag, retag};
-use crate::mount::{after_undo, without_data};
-use crate::names::{Bytes, Filesystem};
-use crate::volume::decide::{Content, Decision, Lvm, Mount, Permit};
+use crate::mount::after_undo;
+use crate::names::Filesystem;
+use crate::volume::decide::{Content, Decision, Lvm, Making, Mount, Permit};
 use crate::volume::device::{Device, Pinned};
 use crate::volume::job::{Job, Subject};
-use crate::volume::look::{Asker, Look, largest_block};
-
-/// What is made on a volume.
-pub enum What {
-    /// A filesystem. `again`: over what the driver's own mkfs left when it was killed.
-    Plain { again: bool },
-    /// A LUKS2 header with this UUID, and a filesystem inside.
-    InLuks { uuid: String, key: Key },
-    /// A filesystem inside the LUKS2 header that the driver made, and that has this UUID.
-    Inside { uuid: String },
-}
-
-impl Job<'_> {
-    /// What is to be made, with a new UUID unless the driver was killed with this one.
-    pub fn in_luks(&self, uuid: Option<String>) -> Result<What> {
-        // Before anything is written: without it nothing is.
-        let key = self.key()?;
-        let new = || self.subject.host.kernel.new_uuid();
-        let uuid = uuid.map_or_else(|| new().context("choosing a UUID"), Ok)?;
-        Ok(What::InLuks { uuid, key })
-    }
-}
+use crate::volume::look::{Asker, Look};
 
 /// Makes a filesystem on a volume, or inside it, and says how that is mounted and which device it is on. `None`: the
 /// volume has changed since the decision; nothing was made, and its tags are as before. A tag is set before mkfs and
@@ -43,19 +22,26 @@ pub fn make(
     job: &Job,
     seen: &mut Look,
     permit: Permit,
-    what: &What,
+    how: &Making,
     lock: &Lock,
 ) -> Result<Option<(Mount, Device)>> {
     let fs = permit.fs();
     let Subject { host, id, .. } = job.subject;
+    // Before anything is written: without its key nothing is.
+    let header = match how {
+        Making::InLuks { uuid } => Some(job.new_header(uuid.as_deref())?),
+        Making::Plain { .. } | Making::Inside => None,
+    };
     let (device, lvm) = (seen.facts.device.clone(), seen.facts.lvm.clone());
     let (Some(device), Some(Lvm::Volume { volume, .. })) = (&device, &lvm) else {
         bail!("{id} was not looked at");
     };
     let record = &volume.record;
-    let making = match what {
-        What::Plain { .. } => making_tag(fs),
-        What::InLuks { uuid, .. } | What::Inside { uuid } => making_in_luks_tag(fs, uuid),
+    let opened = || seen.facts.top()?.luks.clone();
+    let making = match (how, &header) {
+        (Making::Plain { .. }, _) => making_tag(fs),
+        (_, Some(header)) => making_in_luks_tag(fs, &header.uuid),
+        (_, None) => making_in_luks_tag(fs, &opened().unwrap_or_default()),
     };
     let is_begun = record.tags.contains(&making);
     // Replaces the tag of an earlier mkfs of another type that was killed: only the newest counts.
@@ -96,7 +82,14 @@ pub fn make(
     };
     seen.claim = None;
 
-    let on = match written(job, pin, permit, what, lock) {
+    let is_again = matches!(how, Making::Plain { again: true } | Making::Inside);
+    let made = match &header {
+        // Noise, which mkfs might take for something.
+        Some(header) => encrypted::format(job, &pin, permit, header, lock)
+            .and_then(|(inside, permit)| written(job, inside, permit, true, lock)),
+        None => written(job, pin, permit, is_again, lock),
+    };
+    let on = match made {
         Ok(on) => on,
         Err(error) => {
             // A mkfs that refused may have written nothing: look whether the volume is still blank.
@@ -104,12 +97,9 @@ pub fn make(
             now.facts.lvm.clone_from(&lvm);
             let wish = job.wish();
             let is_untouched = !is_begun
-                && !matches!(what, What::Plain { again: true } | What::Inside { .. })
+                && !is_again
                 && has_refused(&error)
-                && matches!(
-                    now.settle(&wish),
-                    Ok(Decision::Make { again: false, .. } | Decision::Encrypt { .. })
-                )
+                && matches!(now.settle(&wish), Ok(Decision::Make { .. }))
                 && matches!(now.facts.content, Some(Content::Blank { .. }));
             return Err(if is_untouched {
                 after_undo(error, take_back())
@@ -128,37 +118,20 @@ pub fn make(
                 device.id
             )
         })?;
-    let (uuid, block) = (made.uuid, Bytes::new(made.block_size));
+    let uuid = made.uuid;
     let filesystem = Filesystem { fs, uuid };
     let mut tags = record.holding(&filesystem, on.device.luks.as_deref());
     if !is_begun {
         tags.remove.push(making);
     }
     retag(host, device.target(), &tags, Some(lock))?;
-    let largest = largest_block(host.kernel, fs);
-    if block > largest {
-        bail!(
-            "this call has made {fs} on {id} with blocks of {block}, and this node's kernel mounts it with at most \
-             {largest}. {}",
-            without_data(fs, id, on.device.luks.is_some())
-        );
-    }
     Ok(Some((Mount::of_made(filesystem), on.device)))
 }
 
-/// Runs mkfs, inside a fresh LUKS2 if the volume is to be encrypted. Returns the device with the filesystem.
-fn written(job: &Job, pin: Pinned, permit: Permit, what: &What, lock: &Lock) -> Result<Pinned> {
+/// Runs mkfs. Returns the device with the filesystem.
+fn written(job: &Job, on: Pinned, permit: Permit, again: bool, lock: &Lock) -> Result<Pinned> {
     let fs = permit.fs();
     let Subject { host, config, id } = job.subject;
-    let (on, permit, again) = match what {
-        What::Plain { again } => (pin, permit, *again),
-        // Noise, which mkfs might take for something.
-        What::InLuks { uuid, key } => {
-            let (inside, permit) = encrypted::format(job, &pin, permit, uuid, key, lock)?;
-            (inside, permit, true)
-        }
-        What::Inside { .. } => (pin, permit, true),
-    };
     let more = config.mkfs_options(id.vg(), fs);
     let made = fs::mkfs(host, permit, &on.node, &more, again, lock).map_err(Error::from);
     let made = made.map_err(|error| {

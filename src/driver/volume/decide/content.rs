@@ -1,44 +1,41 @@
 //! Decides by the content of a volume. Pure.
 
-use super::decision::{Decision, Wish};
+use super::decision::{Making, Ruling, Wish};
 use super::doubt::Doubt;
 use super::encrypted;
 use super::facts::{Content, Facts};
-use super::filesystem::{claimed, make, of_filesystem, unreadable, unwritable};
+use super::filesystem::{claimed, make, of_filesystem, require_for_mkfs, unreadable};
 use super::reason::Reason;
 use crate::fs::TINY;
 use crate::lvm::Volume;
 use crate::names::FsType;
 
 /// Decides by the content, from the strongest doubt to the last permission: mkfs is the very last arm.
-pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Decision {
-    let record = &volume.record;
-    if let Some(decision) = encrypted::of_content(facts, content, volume, wish) {
-        return decision;
+pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Ruling {
+    if let Some(decision) = encrypted::of_content(facts, content, volume, wish)? {
+        return Ok(decision);
     }
-    Decision::Refuse(match content {
-        Content::Failed(words) => Reason::Failed(words.clone()),
-        Content::Unreadable { at, error } => unreadable(*at, error),
-        Content::Claimed(found) => return claimed(facts, found.as_ref(), volume, wish),
-        Content::Several => Reason::Several,
-        Content::Other(what) if record.new => Reason::NewNotBlank(what.to_string()),
-        Content::Other(what) => Reason::Other {
+    match content {
+        Content::Failed(words) => Err(Reason::Failed(words.clone())),
+        Content::Unreadable { at, error } => Err(unreadable(*at, error)),
+        Content::Claimed(found) => claimed(facts, found.as_ref(), volume, wish),
+        Content::Several => Err(Reason::Several),
+        Content::Other(what) if volume.record.new => Err(Reason::NewNotBlank(what.to_string())),
+        Content::Other(what) => Err(Reason::Other {
             what: what.clone(),
             wanted: wish.fs,
-        },
-        Content::Luks(header) => encrypted::foreign(header, wish),
-        Content::Damaged(fs) => Reason::Damaged(*fs),
-        Content::Filesystem(found) => return of_filesystem(facts, found, volume, wish),
-        Content::Blank { doubts, .. } => return of_blank(facts, doubts.clone(), volume, wish),
-    })
+        }),
+        Content::Luks(header) => Err(encrypted::foreign(header, wish)),
+        Content::Damaged(fs) => Err(Reason::Damaged(*fs)),
+        Content::Filesystem(found) => of_filesystem(facts, found, volume, wish),
+        Content::Blank { doubts, .. } => of_blank(facts, doubts.clone(), volume, wish),
+    }
 }
 
 /// Decides for a volume that looks blank. `doubts` and the tag are signs that it held data.
-fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish) -> Decision {
+fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish) -> Ruling {
     let record = &volume.record;
-    if let Some(reason) = unwritable(facts, volume, wish) {
-        return Decision::Refuse(reason);
-    }
+    require_for_mkfs(facts, volume, wish)?;
     let making = record.making.as_deref().map(FsType::parse);
     if making.is_some_and(|fs| fs.is_ok_and(FsType::is_ext)) {
         doubts.retain(|doubt| !is_left_by_mke2fs(doubt, volume));
@@ -47,21 +44,21 @@ fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish)
         doubts.retain(|doubt| !doubt.may_be_remains());
     }
     if let Some(doubt) = doubts.first().filter(|_| record.new) {
-        return Decision::Refuse(Reason::NewNotBlank(doubt.to_string()));
+        return Err(Reason::NewNotBlank(doubt.to_string()));
     }
     if let Some(made) = &record.made {
         doubts.insert(0, Doubt::Recorded(made.clone()));
     }
-    if doubts.is_empty() || record.permits(&Doubt::names(&doubts), facts.now) {
-        let fs = wish.fs.unwrap_or(wish.default_fs);
-        let begun = record.making_in_luks();
-        if wish.encrypted.unwrap_or(begun.is_some()) {
-            let uuid = begun.map(|(_, uuid)| uuid.to_owned());
-            return encrypted::encrypt(facts, fs, uuid, wish);
-        }
-        return make(facts, fs, false);
+    if !doubts.is_empty() && !record.permits(&Doubt::names(&doubts), facts.now) {
+        return Err(Reason::Doubts(doubts));
     }
-    Decision::Refuse(Reason::Doubts(doubts))
+    let fs = wish.fs.unwrap_or(wish.default_fs);
+    let begun = record.making_in_luks();
+    if wish.encrypted.unwrap_or(begun.is_some()) {
+        let uuid = begun.map(|(_, uuid)| uuid.to_owned());
+        return encrypted::encrypt(facts, fs, uuid, wish);
+    }
+    make(facts, fs, Making::Plain { again: false })
 }
 
 /// Whether a killed mke2fs may have left this. It writes backups first and its superblock last. Below 512 MiB

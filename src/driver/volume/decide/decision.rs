@@ -140,23 +140,26 @@ pub enum Decision {
         /// The volume cannot be written.
         read_only: bool,
     },
-    /// Make a LUKS2 header on a blank volume, and this filesystem inside. `uuid`: of the header, if the driver
-    /// was killed while it made one.
-    Encrypt {
-        permit: Permit,
-        uuid: Option<String>,
-    },
-    /// Make this filesystem inside the encrypted volume, which is open: a call was killed before it had made it.
-    MakeInside {
-        permit: Permit,
-    },
-    /// Make this filesystem on a blank volume. `again`: on one that the driver's own mkfs left half made when
-    /// it was killed.
     Make {
         permit: Permit,
-        again: bool,
+        how: Making,
     },
     Refuse(Reason),
+}
+
+/// What a rule says. An error is a refusal.
+pub type Ruling = Result<Decision, Reason>;
+
+/// How a filesystem is made.
+#[derive(Debug, PartialEq)]
+pub enum Making {
+    /// On a blank volume. `again`: on one that the driver's own mkfs left half made when it was killed.
+    Plain { again: bool },
+    /// With a LUKS2 header on a blank volume, inside that. `uuid`: of the header, if the driver was killed while it
+    /// made one.
+    InLuks { uuid: Option<String> },
+    /// Inside the encrypted volume, which is open: a call was killed before it had made the filesystem.
+    Inside,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

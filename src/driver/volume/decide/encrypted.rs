@@ -9,11 +9,12 @@
 //! Once a filesystem is recorded, nothing here leads to mkfs.
 
 use super::cipher;
-use super::decision::{Decision, Level, Wish};
+use super::decision::{Decision, Level, Making, Ruling, Wish};
 use super::doubt::Doubt;
 use super::facts::{Content, Decrypted, Facts};
 use super::filesystem::{
-    claimed, make, of_filesystem, read_only, unreadable, unwritable, wrong_kind, wrong_type,
+    claimed, make, of_filesystem, require_for_mkfs, require_kind, require_type, require_writable,
+    unreadable,
 };
 use super::reason::Reason;
 use crate::crypt::{DmTable, HEADER_SIZE, Header};
@@ -27,20 +28,19 @@ pub fn of_content(
     content: &Content,
     volume: &Volume,
     wish: &Wish,
-) -> Option<Decision> {
+) -> Result<Option<Decision>, Reason> {
     let record = &volume.record;
-    let refuse = |reason| Some(Decision::Refuse(reason));
     let is_open = facts
         .uses
         .as_ref()
         .is_some_and(|uses| uses.inside.is_some());
     let (recorded, found) = match (&record.luks, record.making_in_luks(), content) {
-        (_, _, Content::Failed(_) | Content::Unreadable { .. }) => return None,
-        (Some(_), _, Content::Claimed(_)) => return Some(claimed(facts, None, volume, wish)),
+        (_, _, Content::Failed(_) | Content::Unreadable { .. }) => return Ok(None),
+        (Some(_), _, Content::Claimed(_)) => return claimed(facts, None, volume, wish).map(Some),
         (Some(uuid), _, Content::Luks(header))
             if is_usable_as(header, uuid) && header.has_keys() =>
         {
-            return Some(open(facts, header, volume, wish));
+            return open(facts, header, volume, wish).map(Some);
         }
         (Some(uuid), ..) => (uuid.as_str(), instead(content)),
         // The driver's own luksFormat, or the mkfs after it, was killed; or LVM's metadata was restored from then.
@@ -49,20 +49,21 @@ pub fn of_content(
                 && is_usable_as(header, uuid)
                 && (header.has_keys() || !is_open) =>
         {
-            return Some(if header.has_keys() {
+            let decision = if header.has_keys() {
                 open(facts, header, volume, wish)
             } else {
                 made_again(facts, Some(uuid), volume, wish)
-            });
+            };
+            return decision.map(Some);
         }
         // It is open, and nothing is where its header was: somebody wiped that.
         (None, Some((_, uuid)), _) if is_open => (uuid, instead(content)),
         (None, _, Content::Filesystem(_)) if wish.encrypted == Some(true) => {
-            return refuse(Reason::NotEncrypted);
+            return Err(Reason::NotEncrypted);
         }
-        _ => return None,
+        _ => return Ok(None),
     };
-    refuse(Reason::Header {
+    Err(Reason::Header {
         recorded: recorded.to_owned(),
         found,
     })
@@ -105,85 +106,61 @@ fn is_usable_as(header: &Header, uuid: &str) -> bool {
 }
 
 /// What was cut short is made again: without `uuid` inside the header that stands, which is open.
-fn made_again(facts: &Facts, uuid: Option<&str>, volume: &Volume, wish: &Wish) -> Decision {
+fn made_again(facts: &Facts, uuid: Option<&str>, volume: &Volume, wish: &Wish) -> Ruling {
     let making = volume.record.making_in_luks();
     let fs = making.and_then(|(fs, _)| FsType::parse(fs).ok());
     let fs = wish.fs.or(fs).unwrap_or(wish.default_fs);
-    let reason = wrong_kind(Some(true), wish).or_else(|| unwritable(facts, volume, wish));
-    if let Some(reason) = reason {
-        return Decision::Refuse(reason);
-    }
+    require_kind(Some(true), wish)?;
+    require_for_mkfs(facts, volume, wish)?;
     match uuid {
         Some(uuid) => encrypt(facts, fs, Some(uuid.to_owned()), wish),
-        None => made_inside(facts, fs),
-    }
-}
-
-fn made_inside(facts: &Facts, fs: FsType) -> Decision {
-    match make(facts, fs, true) {
-        Decision::Make { permit, .. } => Decision::MakeInside { permit },
-        refused => refused,
+        None => make(facts, fs, Making::Inside),
     }
 }
 
 /// The last arm of an encrypted volume.
-pub fn encrypt(facts: &Facts, fs: FsType, uuid: Option<String>, wish: &Wish) -> Decision {
+pub fn encrypt(facts: &Facts, fs: FsType, uuid: Option<String>, wish: &Wish) -> Ruling {
     let size = facts.volume().map(|volume| volume.size);
     if let Some(size) = size.filter(|size| *size <= HEADER_SIZE) {
-        return Decision::Refuse(Reason::TooSmall(size));
+        return Err(Reason::TooSmall(size));
     }
-    match make(facts, fs, false) {
-        Decision::Make { permit, .. } => match wish.no_key {
-            Some(why) => Decision::Refuse(Reason::NoKey(why)),
-            None => Decision::Encrypt { permit, uuid },
-        },
-        refused => refused,
-    }
+    let made = make(facts, fs, Making::InLuks { uuid })?;
+    wish.no_key.map_or(Ok(made), |why| Err(Reason::NoKey(why)))
 }
 
 /// Header and record agree.
-fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Decision {
+fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling {
     let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());
     let is_mounted = facts.is_mounted_here();
-    if let Some(reason) = wrong_kind(Some(true), wish) {
-        return Decision::Refuse(reason);
-    }
-    if let Err(reason) = cipher::of_header(header) {
-        return Decision::Refuse(reason);
-    }
+    require_kind(Some(true), wish)?;
+    cipher::of_header(header)?;
     if inside.is_none() && is_mounted {
         // Of the device below, which LUKS2 has not claimed.
-        return Decision::Refuse(Reason::InUse(Vec::new()));
+        return Err(Reason::InUse(Vec::new()));
     }
     // A pod that only reads plays back the log of a filesystem, too, where the volume lets it.
-    let may_be_written = read_only(
-        facts,
-        volume,
-        &Wish {
-            read_only: false,
-            ..wish.clone()
-        },
-    );
-    let may_be_written = may_be_written.is_none();
+    let to_write = Wish {
+        read_only: false,
+        ..wish.clone()
+    };
+    let may_be_written = require_writable(facts, volume, &to_write).is_ok();
     let is_to_be_opened = inside.is_none_or(|inside| inside.read_only && may_be_written);
     if is_to_be_opened && !is_mounted {
-        let reason = read_only(facts, volume, wish).or(wish.no_key.map(Reason::NoKey));
+        require_writable(facts, volume, wish)?;
         let open = Decision::Open {
             read_only: !may_be_written,
         };
-        return reason.map_or(open, Decision::Refuse);
+        return wish.no_key.map_or(Ok(open), |why| Err(Reason::NoKey(why)));
     }
     let Some(Decrypted { content, table }) = &facts.inside else {
-        return Decision::Look(Level::Inside);
+        return Ok(Decision::Look(Level::Inside));
     };
-    match cipher::of_table(table, header, facts) {
-        Ok(()) => of_inside(facts, content, volume, wish),
-        Err(reason) => Decision::Refuse(reason),
-    }
+    cipher::of_table(table, header, facts)?;
+    of_inside(facts, content, volume, wish)
 }
 
 /// Decides by what is inside. Only of what was cut short does it lead to mkfs.
-fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Decision {
+fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Ruling {
     let record = &volume.record;
     let made = record.made.as_ref();
     let making = record.making_in_luks();
@@ -199,36 +176,34 @@ fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> 
         Some(made) => made.uuid == uuid,
         None => making.is_some(),
     };
-    Decision::Refuse(match content {
-        Content::Failed(words) => Reason::Failed(words.clone()),
-        Content::Unreadable { at, error } => unreadable(*at, error),
-        Content::Claimed(found) => return claimed(facts, found.as_ref(), volume, wish),
+    match content {
+        Content::Failed(words) => Err(Reason::Failed(words.clone())),
+        Content::Unreadable { at, error } => Err(unreadable(*at, error)),
+        Content::Claimed(found) => claimed(facts, found.as_ref(), volume, wish),
         Content::Filesystem(found) if is_its(&found.filesystem.uuid) && !found.half => {
-            return of_filesystem(facts, found, volume, wish);
+            of_filesystem(facts, found, volume, wish)
         }
         Content::Filesystem(found) if making == Some(found.filesystem.fs.as_str()) => {
-            let fs = found.filesystem.fs;
-            return match wrong_type(fs.as_str(), wish) {
-                Some(reason) => Decision::Refuse(reason),
-                None => made_again(facts, None, volume, wish),
-            };
+            require_type(found.filesystem.fs.as_str(), wish)?;
+            made_again(facts, None, volume, wish)
         }
         Content::Blank { doubts, .. } if making.is_some() && doubts.iter().all(is_left) => {
-            return made_again(facts, None, volume, wish);
+            made_again(facts, None, volume, wish)
         }
         other => {
-            let reason = made.and_then(|made| wrong_type(&made.fs, wish));
-            let recorded = || match (made, making) {
-                (Some(made), _) => made.to_string(),
-                (None, Some(fs)) => format!("a new {fs}"),
-                (None, None) => "a filesystem".to_owned(),
-            };
-            reason.unwrap_or_else(|| Reason::Inside {
-                recorded: recorded(),
+            if let Some(made) = made {
+                require_type(&made.fs, wish)?;
+            }
+            Err(Reason::Inside {
+                recorded: match (made, making) {
+                    (Some(made), _) => made.to_string(),
+                    (None, Some(fs)) => format!("a new {fs}"),
+                    (None, None) => "a filesystem".to_owned(),
+                },
                 found: instead(other),
             })
         }
-    })
+    }
 }
 
 /// Before the UUID of a header that can be opened.

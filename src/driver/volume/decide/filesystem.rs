@@ -1,7 +1,7 @@
 //! Decides by a filesystem that is found or to be made, on a volume or inside an encrypted one. Pure; [`make`] is the
 //! very last arm.
 
-use super::decision::{Decision, Grow, Mount, Permit, Purpose, Wish};
+use super::decision::{Decision, Grow, Making, Mount, Permit, Purpose, Ruling, Wish};
 use super::facts::{Facts, FilesystemState, Place};
 use super::reason::Reason;
 use super::space::{of_metadata, of_sectors};
@@ -20,12 +20,7 @@ pub fn unreadable(at: u64, error: &str) -> Reason {
 }
 
 /// Something has claimed the device: a mount in another mount namespace, or an unknown user.
-pub fn claimed(
-    facts: &Facts,
-    found: Option<&Filesystem>,
-    volume: &Volume,
-    wish: &Wish,
-) -> Decision {
+pub fn claimed(facts: &Facts, found: Option<&Filesystem>, volume: &Volume, wish: &Wish) -> Ruling {
     let openers = facts.openers.clone().unwrap_or_default();
     let is_hosts = openers.elsewhere.iter().any(|other| other.hosts);
     // A second mount of a mounted filesystem shows the same filesystem. Only our own tag proves that it is the
@@ -34,30 +29,30 @@ pub fn claimed(
     let ours = found.filter(|found| made.is_some_and(|made| made.uuid == found.uuid) && !is_hosts);
     let (Some(filesystem), true) = (ours, facts.is_mounted_here() || openers.is_mounted()) else {
         let user = users(facts).into_iter().next();
-        return Decision::Refuse(user.unwrap_or(Reason::InUse(Vec::new())));
+        return Err(user.unwrap_or(Reason::InUse(Vec::new())));
     };
-    let wrong = wrong_kind(Some(volume.record.luks.is_some()), wish);
-    if let Some(reason) = wrong.or_else(|| wrong_type(filesystem.fs.as_str(), wish)) {
-        return Decision::Refuse(reason);
-    }
+    require_kind(Some(volume.record.luks.is_some()), wish)?;
+    require_type(filesystem.fs.as_str(), wish)?;
     if openers.has_errors && is_harmed(Failure::Errors, wish) {
         let place = Place::Elsewhere(openers.elsewhere);
-        return Decision::Refuse(Reason::FilesystemFailed(place, Failure::Errors));
+        return Err(Reason::FilesystemFailed(place, Failure::Errors));
     }
-    Decision::Mount(Mount {
-        filesystem: filesystem.clone(),
-        check: false,
-        grow: Grow::Not,
-        record: false,
+    Ok(Decision::Mount(Mount {
         alive: Some(openers.elsewhere),
         disks: None,
-    })
+        ..Mount::of_made(filesystem.clone())
+    }))
 }
 
-pub fn wrong_type(found: &str, wish: &Wish) -> Option<Reason> {
-    let wanted = wish.fs.filter(|wanted| wanted.as_str() != found)?;
-    let found = found.to_owned();
-    Some(Reason::WrongType { found, wanted })
+/// Fails if the call wants another type of filesystem.
+pub fn require_type(found: &str, wish: &Wish) -> Result<(), Reason> {
+    match wish.fs {
+        Some(wanted) if wanted.as_str() != found => Err(Reason::WrongType {
+            found: found.to_owned(),
+            wanted,
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Decides for a volume with a filesystem: is it of the wanted type, and the one that the volume's tag names?
@@ -66,28 +61,23 @@ pub fn of_filesystem(
     found: &FilesystemState,
     volume: &Volume,
     wish: &Wish,
-) -> Decision {
+) -> Ruling {
     let record = &volume.record;
     let (filesystem, writes) = (&found.filesystem, !wish.read_only);
     let fs = filesystem.fs;
     if found.half && record.made.is_none() && record.making.as_deref() == Some(fs.as_str()) {
         // Nobody ever mounted it: the driver's own mkfs was killed and left it.
-        return unwritable(facts, volume, wish)
-            .or_else(|| wrong_type(fs.as_str(), wish))
-            .map_or_else(|| make(facts, fs, true), Decision::Refuse);
+        require_for_mkfs(facts, volume, wish)?;
+        require_type(fs.as_str(), wish)?;
+        return make(facts, fs, Making::Plain { again: true });
     }
     if record.new {
-        return Decision::Refuse(Reason::NewNotBlank(filesystem.to_string()));
+        return Err(Reason::NewNotBlank(filesystem.to_string()));
     }
-    if let Some(reason) = wrong_type(fs.as_str(), wish) {
-        return Decision::Refuse(reason);
-    }
-    if let Some(made) = record
-        .made
-        .as_ref()
-        .filter(|made| made.uuid != filesystem.uuid)
-    {
-        return Decision::Refuse(Reason::Swapped {
+    require_type(fs.as_str(), wish)?;
+    let made = record.made.as_ref();
+    if let Some(made) = made.filter(|made| made.uuid != filesystem.uuid) {
+        return Err(Reason::Swapped {
             recorded: made.clone(),
             found: filesystem.clone(),
         });
@@ -100,37 +90,29 @@ pub fn of_filesystem(
             None => 0,
         };
         let with_header = |size: Bytes| Bytes::new(size.get().saturating_add(header));
-        return Decision::Refuse(Reason::Reduced {
+        return Err(Reason::Reduced {
             fs,
             has: with_header(found.device),
             covers: with_header(found.covers),
         });
     }
     if found.block > found.largest_block {
-        return Decision::Refuse(Reason::LargeBlocks {
+        return Err(Reason::LargeBlocks {
             fs,
             block: found.block,
             largest: found.largest_block,
             encrypted: facts.inside.is_some(),
         });
     }
-    if let Some(reason) = of_sectors(&found.sectors) {
-        return Decision::Refuse(reason);
-    }
-    if let Some(reason) = mixed_up(found, volume) {
-        return Decision::Refuse(reason);
-    }
-    if let Some(reason) = read_only(facts, volume, wish) {
-        return Decision::Refuse(reason);
-    }
+    of_sectors(&found.sectors)?;
+    require_one_filesystem(found, volume)?;
+    require_writable(facts, volume, wish)?;
     // Before it is mounted it is recorded, where a tag would allow mkfs.
-    if (record.making.is_some() || record.permission.is_some())
-        && let Some(full) = of_metadata(volume.metadata_free, 1)
-    {
-        return Decision::Refuse(full);
+    if record.making.is_some() || record.permission.is_some() {
+        of_metadata(volume.metadata_free, 1)?;
     }
     let missing = found.device.get().saturating_sub(found.covers.get());
-    Decision::Mount(Mount {
+    Ok(Decision::Mount(Mount {
         filesystem: filesystem.clone(),
         check: writes && fs.is_ext(),
         grow: match fs {
@@ -140,15 +122,17 @@ pub fn of_filesystem(
         },
         // Every other tag about its content is out of date from now on: a permission to format was for other
         // content.
-        record: record.made.is_none() || record.content_tags().count() != 1,
+        record: made.is_none() || record.content_tags().count() != 1,
         alive: None,
         disks: Some(found.parts.clone().unwrap_or_default().disks),
-    })
+    }))
 }
 
-/// Why a mount could combine parts of two filesystems, or replay the log of one into the other.
-fn mixed_up(found: &FilesystemState, volume: &Volume) -> Option<Reason> {
-    let parts = found.parts.as_ref()?;
+/// Fails if a mount could combine parts of two filesystems, or replay the log of one into the other.
+fn require_one_filesystem(found: &FilesystemState, volume: &Volume) -> Result<(), Reason> {
+    let Some(parts) = &found.parts else {
+        return Ok(());
+    };
     let fs = found.filesystem.fs;
     let is_ext = fs.is_ext();
     // Tools name an ext by its device, so the log of an origin goes to the origin. They find the disks of a
@@ -156,16 +140,19 @@ fn mixed_up(found: &FilesystemState, volume: &Volume) -> Option<Reason> {
     let is_known = is_ext && volume.is_origin() && !volume.is_snapshot();
     let twins = parts.twins.iter().filter(|_| !is_known);
     let with: Vec<String> = twins.chain(&parts.ambiguous).cloned().collect();
-    let is_snapshot = is_ext && volume.is_snapshot();
-    (is_snapshot || !with.is_empty()).then_some(Reason::MixedUp { fs, with })
+    if !with.is_empty() || (is_ext && volume.is_snapshot()) {
+        return Err(Reason::MixedUp { fs, with });
+    }
+    Ok(())
 }
 
-/// Decides by the kind of the volume: whether it is encrypted, if LVM's tags or the device that is mounted tell.
-pub fn wrong_kind(is_encrypted: Option<bool>, wish: &Wish) -> Option<Reason> {
-    match (wish.purpose, wish.encrypted?, is_encrypted?) {
-        (Purpose::Filesystem, false, true) => Some(Reason::Encrypted),
-        (Purpose::Filesystem, true, false) => Some(Reason::NotEncrypted),
-        _ => None,
+/// Fails if the call wants the other kind of volume: whether it is encrypted, if LVM's tags or the device that is
+/// mounted tell.
+pub fn require_kind(is_encrypted: Option<bool>, wish: &Wish) -> Result<(), Reason> {
+    match (wish.purpose, wish.encrypted, is_encrypted) {
+        (Purpose::Filesystem, Some(false), Some(true)) => Err(Reason::Encrypted),
+        (Purpose::Filesystem, Some(true), Some(false)) => Err(Reason::NotEncrypted),
+        _ => Ok(()),
     }
 }
 
@@ -175,52 +162,39 @@ pub fn is_harmed(failure: Failure, wish: &Wish) -> bool {
 }
 
 /// The last arm: mkfs. A process that reads the device has a reason, so mkfs waits until it has ended.
-pub fn make(facts: &Facts, fs: FsType, again: bool) -> Decision {
+pub fn make(facts: &Facts, fs: FsType, how: Making) -> Ruling {
     if facts.is_mounted_here() {
-        return Decision::Refuse(Reason::InUse(Vec::new()));
+        return Err(Reason::InUse(Vec::new()));
     }
     match users(facts).into_iter().next() {
-        Some(Reason::Open(processes)) => Decision::Refuse(Reason::BeingRead(processes)),
-        Some(user) => Decision::Refuse(user),
-        None => match facts
-            .volume()
-            .and_then(|volume| of_metadata(volume.metadata_free, 1))
-        {
-            Some(full) => Decision::Refuse(full),
-            None => Decision::Make {
-                permit: Permit::of(fs),
-                again,
-            },
-        },
+        Some(Reason::Open(processes)) => return Err(Reason::BeingRead(processes)),
+        Some(user) => return Err(user),
+        None => {}
     }
+    if let Some(volume) = facts.volume() {
+        of_metadata(volume.metadata_free, 1)?;
+    }
+    let permit = Permit::of(fs);
+    Ok(Decision::Make { permit, how })
 }
 
-/// Why mkfs cannot write to the volume.
-pub fn unwritable(facts: &Facts, volume: &Volume, wish: &Wish) -> Option<Reason> {
+/// Fails if mkfs cannot write to the volume.
+pub fn require_for_mkfs(facts: &Facts, volume: &Volume, wish: &Wish) -> Result<(), Reason> {
     if wish.read_only {
-        Some(Reason::BlankReadOnly)
-    } else if !is_writable(facts, volume) {
-        Some(Reason::BlankReadOnlyVolume {
-            fs: wish.fs.unwrap_or(wish.default_fs),
-            overridden: volume.overridden,
-        })
-    } else {
-        facts.read_only_disk.clone().map(Reason::ReadOnlyDisk)
+        return Err(Reason::BlankReadOnly);
     }
+    require_writable(facts, volume, wish)
 }
 
-/// Why a volume that holds something cannot be mounted to be written.
-pub fn read_only(facts: &Facts, volume: &Volume, wish: &Wish) -> Option<Reason> {
+/// Fails if the volume cannot be written, and is to be.
+pub fn require_writable(facts: &Facts, volume: &Volume, wish: &Wish) -> Result<(), Reason> {
     if wish.read_only {
-        return None;
+        return Ok(());
     }
-    if !is_writable(facts, volume) {
+    if volume.writable == Some(false) || facts.read_only {
         let overridden = volume.overridden;
-        return Some(Reason::ReadOnlyVolume { overridden });
+        return Err(Reason::ReadOnlyVolume { overridden });
     }
-    facts.read_only_disk.clone().map(Reason::ReadOnlyDisk)
-}
-
-fn is_writable(facts: &Facts, volume: &Volume) -> bool {
-    volume.writable != Some(false) && !facts.read_only
+    let disk = facts.read_only_disk.clone();
+    disk.map_or(Ok(()), |disk| Err(Reason::ReadOnlyDisk(disk)))
 }

@@ -86,10 +86,6 @@ impl Reason {
                 "{id} holds {found}, not {wanted}; it is left as it is. Set fsType to {found}, or name \
                  another volume"
             ),
-            Self::ThereReadOnly(dir) => format!(
-                "{} holds {id} read-only, but the pod wants to write. {READ_ONLY}",
-                dir.shown()
-            ),
             Self::MountedReadOnly(at) => format!(
                 "{id} is mounted read-only at {}, so it cannot be written here. {READ_ONLY}",
                 at.shown()
@@ -320,8 +316,8 @@ impl Reason {
             ),
             Self::MixedUp { fs, with } => mixed_up(id, *fs, with),
             Self::ReadOnlyVolume { overridden } => format!(
-                "{id} is {}. Set readOnly in the pod, or {}. Even to be read, a snapshot of a volume in use has to \
-                 be writable first: the log of its filesystem must be played back",
+                "{id} is {}. To write to it, {}. To read what it holds, set readOnly in the pod. Even to be read, a \
+                 snapshot of a volume in use has to be writable first: the log of its filesystem must be played back",
                 read_only(*overridden),
                 writable_again(id, *overridden)
             ),
@@ -338,11 +334,6 @@ impl Reason {
                 "{id} holds no filesystem, and is open in {}. The driver formats it when these processes \
                  have closed it",
                 name_them(processes)
-            ),
-            Self::BlankReadOnlyVolume { fs, overridden } => format!(
-                "{id} holds no filesystem and is {}. To let the driver make {fs} on it, {}",
-                read_only(*overridden),
-                writable_again(id, *overridden)
             ),
             Self::Doubts(doubts) => Doubt::message(id, doubts, &me),
         }

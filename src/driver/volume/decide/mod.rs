@@ -18,7 +18,7 @@ mod tests;
 mod users;
 
 pub use advice::{extend_pool, repair_pool, same_name_advice, writable_again};
-pub use decision::{Create, Decision, Grow, Level, Mount, Permit, Purpose, Refusal, Wish};
+pub use decision::{Create, Decision, Grow, Level, Making, Mount, Permit, Purpose, Refusal, Wish};
 pub use doubt::Doubt;
 pub use encrypted::{of_header, of_opened};
 pub use facts::{
@@ -26,5 +26,5 @@ pub use facts::{
     Occupied, Openers, Parts, Place, Pool, Room, Sectors, There, Uses,
 };
 pub use reason::{NoKey, Reason};
-pub use rules::{decide, is_known_inactive, of_locks, of_openers};
+pub use rules::{decide, is_known_inactive, of_locks, require_no_writer};
 pub use users::users;

@@ -51,7 +51,6 @@ pub enum Reason {
         found: String,
         wanted: FsType,
     },
-    ThereReadOnly(PathBuf),
     MountedReadOnly(PathBuf),
     FilesystemFailed(Place, Failure),
     LvmSilent(String),
@@ -166,10 +165,6 @@ pub enum Reason {
     ReadOnlyDisk(String),
     BlankReadOnly,
     BeingRead(Vec<Opener>),
-    BlankReadOnlyVolume {
-        fs: FsType,
-        overridden: bool,
-    },
     /// The one reason that a permission to format overrules.
     #[strum(serialize = "signs-of-data")]
     Doubts(Vec<Doubt>),

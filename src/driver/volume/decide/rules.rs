@@ -3,9 +3,9 @@
 //! `content`.
 
 use super::content::of_content;
-use super::decision::{Decision, Level, Purpose, Wish};
+use super::decision::{Decision, Level, Purpose, Ruling, Wish};
 use super::facts::{Facts, Lvm, Mounted, Place, There, Uses};
-use super::filesystem::{is_harmed, wrong_kind, wrong_type};
+use super::filesystem::{is_harmed, require_kind, require_type};
 use super::reason::Reason;
 use super::space::{absent, of_pool, of_sectors, of_size};
 use super::users::users;
@@ -16,7 +16,7 @@ use crate::names::{Bytes, VgName};
 /// Every rule of "Never lose data". What LVM said before this call activated the volume is enough to mount the
 /// recorded filesystem. For all else LVM is asked again.
 pub fn decide(facts: &Facts, wish: &Wish) -> Decision {
-    match of_all(facts, wish) {
+    match of_all(facts, wish).unwrap_or_else(Decision::Refuse) {
         decision if !facts.listed_inactive => decision,
         Decision::Look(level) => Decision::Look(level),
         Decision::Mount(mount)
@@ -49,63 +49,65 @@ pub fn is_known_inactive(volume: &Volume, wish: &Wish) -> bool {
 }
 
 /// The rules, from cheap facts to dear ones. What a device holds is decided in [`of_content`].
-fn of_all(facts: &Facts, wish: &Wish) -> Decision {
+fn of_all(facts: &Facts, wish: &Wish) -> Ruling {
     if let Some(why) = &wish.not_allowed {
-        return Decision::Refuse(Reason::NotAllowed(why.clone()));
+        return Err(Reason::NotAllowed(why.clone()));
     }
     if let Some(why) = &facts.not_its_device {
-        return Decision::Refuse(Reason::NotItsDevice(why.clone()));
+        return Err(Reason::NotItsDevice(why.clone()));
     }
     if facts.device.is_some() {
         if wish.purpose == Purpose::Device {
-            return Decision::Ready;
+            return Ok(Decision::Ready);
         }
         let Some(uses) = &facts.uses else {
-            return Decision::Look(Level::Uses);
+            return Ok(Decision::Look(Level::Uses));
         };
-        match (of_uses(facts, uses, wish), wish.purpose) {
+        match (of_uses(facts, uses, wish)?, wish.purpose) {
             // A volume is extended wherever it is mounted.
             (None, _) | (Some(Decision::Keep { .. } | Decision::Bind(_)), Purpose::Size(_)) => {}
-            (Some(decision), _) => return decision,
+            (Some(decision), _) => return Ok(decision),
         }
         if let (Some(_), Some(name)) = (&uses.inside, &uses.suspended) {
-            return Decision::Refuse(Reason::SuspendedInside(name.clone()));
+            return Err(Reason::SuspendedInside(name.clone()));
         }
     }
     let Some(lvm) = &facts.lvm else {
-        return Decision::Look(Level::Lvm);
+        return Ok(Decision::Look(Level::Lvm));
     };
-    if let Some(decision) = of_lvm(facts, lvm, wish) {
-        return decision;
+    if let Some(decision) = of_lvm(facts, lvm, wish)? {
+        return Ok(decision);
     }
+    let Some(volume) = facts.volume() else {
+        return Ok(Decision::Look(Level::Content));
+    };
     // Whether a volume with a plain record is plain still, only its content tells.
-    if let Some(reason) = facts
-        .volume()
-        .filter(|volume| volume.record.luks.is_some())
-        .and_then(|_| wrong_kind(Some(true), wish))
-    {
-        return Decision::Refuse(reason);
+    if volume.record.luks.is_some() {
+        require_kind(Some(true), wish)?;
     }
-    if let Some(decision) = of_openers(facts, wish) {
-        return decision;
+    if wish.purpose == Purpose::Filesystem || !facts.is_mounted_here() {
+        let is_open = volume.open || facts.listed_inactive;
+        if is_open && facts.openers.is_none() {
+            return Ok(Decision::Look(Level::Openers));
+        }
+        require_no_writer(facts)?;
     }
-    match (wish.purpose, &facts.content, facts.volume()) {
-        (Purpose::Size(size), _, Some(volume)) => of_growth(facts, volume, size, wish),
-        (_, Some(content), Some(volume)) => of_content(facts, content, volume, wish),
-        _ => Decision::Look(Level::Content),
+    match (wish.purpose, &facts.content) {
+        (Purpose::Size(size), _) => of_growth(facts, volume, size, wish),
+        (_, Some(content)) => of_content(facts, content, volume, wish),
+        _ => Ok(Decision::Look(Level::Content)),
     }
 }
 
 /// Decides by the volume's users and mounts. `None`: nothing speaks against going on.
-fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
-    let refuse = |reason| Some(Decision::Refuse(reason));
+fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, Reason> {
     match &uses.there {
-        Some(There::Another(what)) => return refuse(Reason::AnotherIsThere(what.clone())),
-        Some(There::This(row)) => return Some(keep(row, wish)),
+        Some(There::Another(what)) => return Err(Reason::AnotherIsThere(what.clone())),
+        Some(There::This(row)) => return keep(row, wish).map(Some),
         None => {}
     }
     if let Some(what) = &uses.name_taken {
-        return refuse(Reason::NameTaken(what.clone()));
+        return Err(Reason::NameTaken(what.clone()));
     }
     let is_recorded = facts.volume().is_some_and(|v| v.record.made.is_some());
     for user in users(facts) {
@@ -113,48 +115,44 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
             // An operator may mount by hand anywhere, even twice. With our record on the volume,
             // that mount is not the host's own use of it.
             Reason::HostMount(_) if wish.by_hand && facts.lvm.is_none() => {
-                return Some(Decision::Look(Level::Lvm));
+                return Ok(Some(Decision::Look(Level::Lvm)));
             }
             Reason::HostMount(_) if wish.by_hand && is_recorded => {}
-            Reason::Swap | Reason::Below(_) | Reason::HostMount(_) => return refuse(user),
+            Reason::Swap | Reason::Below(_) | Reason::HostMount(_) => return Err(user),
             _ => {}
         }
     }
-    let first = &uses.mounts.first()?.row;
-    if let Some(reason) = wrong_kind(Some(uses.inside.is_some()), wish) {
-        return refuse(reason);
-    }
-    if let Some(reason) = wrong_type(&first.fs_type, wish) {
-        return refuse(reason);
-    }
+    let Some(Mounted { row: first, .. }) = uses.mounts.first() else {
+        return Ok(None);
+    };
+    require_kind(Some(uses.inside.is_some()), wish)?;
+    require_type(&first.fs_type, wish)?;
     let from = best(&uses.mounts, wish);
     let shown = from.unwrap_or(first);
     let at = || shown.mount_point.clone();
     if let Some(failure) = uses.failure.filter(|failure| is_harmed(*failure, wish)) {
-        return refuse(Reason::FilesystemFailed(Place::Here(at()), failure));
+        return Err(Reason::FilesystemFailed(Place::Here(at()), failure));
     }
     if writes_through(shown, wish) {
-        return refuse(Reason::MountedReadOnly(at()));
+        return Err(Reason::MountedReadOnly(at()));
     }
     if uses.suspended.is_some() {
-        return None; // LVM tells whether it may be resumed.
+        return Ok(None); // LVM tells whether it may be resumed.
     }
-    from.cloned().map(Decision::Bind)
+    Ok(from.cloned().map(Decision::Bind))
 }
 
 /// Keeps the mount that is already at the directory, if its type and its access are as asked.
-fn keep(row: &Row, wish: &Wish) -> Decision {
-    if let Some(reason) = wrong_type(&row.fs_type, wish) {
-        return Decision::Refuse(reason);
-    }
+fn keep(row: &Row, wish: &Wish) -> Ruling {
+    require_type(&row.fs_type, wish)?;
     // A mount made writable stays accepted even if the kernel has since made the filesystem read-only.
     if row.is_mount_read_only() && writes_through(row, wish) {
-        return Decision::Refuse(Reason::ThereReadOnly(row.mount_point.clone()));
+        return Err(Reason::MountedReadOnly(row.mount_point.clone()));
     }
     let flags = wish.restrictions(row);
-    Decision::Keep {
+    Ok(Decision::Keep {
         flags: (flags != row.restrictions()).then_some(flags),
-    }
+    })
 }
 
 /// Whether the pod wants to write, and the filesystem of this mount is read-only.
@@ -174,16 +172,13 @@ fn best<'a>(mounts: &'a [Mounted], wish: &Wish) -> Option<&'a Row> {
 }
 
 /// Decides by LVM's answer. `None`: nothing speaks against going on.
-fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
-    let refuse = |reason| Some(Decision::Refuse(reason));
+fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Reason> {
     let (volume, pool, unused_table, is_lost) = match lvm {
-        Lvm::Silent(words) => return refuse(Reason::LvmSilent(words.clone())),
-        Lvm::Hidden => return refuse(Reason::Hidden),
-        Lvm::NoGroup | Lvm::NoVolume if facts.device.is_some() => {
-            return refuse(Reason::Unknown);
-        }
-        Lvm::NoGroup => return refuse(Reason::NoGroup),
-        Lvm::NoVolume => return Some(absent(facts.room.as_ref(), wish)),
+        Lvm::Silent(words) => return Err(Reason::LvmSilent(words.clone())),
+        Lvm::Hidden => return Err(Reason::Hidden),
+        Lvm::NoGroup | Lvm::NoVolume if facts.device.is_some() => return Err(Reason::Unknown),
+        Lvm::NoGroup => return Err(Reason::NoGroup),
+        Lvm::NoVolume => return absent(facts.room.as_ref(), wish).map(Some),
         Lvm::Volume {
             volume,
             pool,
@@ -192,81 +187,74 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
         } => (volume, pool, *unused_table, *is_lost),
     };
     if volume.is_pool() {
-        return refuse(Reason::Pool);
+        return Err(Reason::Pool);
     }
     if is_lost {
-        return refuse(Reason::Partial);
+        return Err(Reason::Partial);
     }
     if volume.has_overflowed() {
-        return refuse(Reason::SnapshotFull);
+        return Err(Reason::SnapshotFull);
     }
     if volume.lock.is_some() {
         let Some(locks) = &facts.locks else {
-            return Some(Decision::Look(Level::LeaseState));
+            return Ok(Some(Decision::Look(Level::LeaseState)));
         };
-        if let Some(reason) = of_locks(locks, facts.id.vg(), facts.device.is_some()) {
-            return refuse(reason);
-        }
+        of_locks(locks, facts.id.vg(), facts.device.is_some())?;
     }
     let Some(device) = &facts.device else {
-        return Some(Decision::Activate);
+        return Ok(Some(Decision::Activate));
     };
     if volume.uuid != device.lv_uuid {
-        return refuse(Reason::AnotherDevice);
+        return Err(Reason::AnotherDevice);
     }
     if let Some(name) = facts.uses.as_ref().and_then(|uses| uses.suspended.as_ref()) {
         // A killed lvextend leaves a table that the kernel does not use yet. A suspend by hand leaves none: it
         // is refused, not resumed.
         return if unused_table {
-            Some(Decision::Resume)
+            Ok(Some(Decision::Resume))
         } else {
-            refuse(Reason::Suspended(name.clone()))
+            Err(Reason::Suspended(name.clone()))
         };
     }
-    of_pool(pool.as_ref()?, wish).map(Decision::Refuse)
+    if let Some(pool) = pool {
+        of_pool(pool, wish)?;
+    }
+    Ok(None)
 }
 
-/// Decides by the lock of a volume in a shared group. `None`: this node has the lock, or may try to get it.
-pub fn of_locks(locks: &LeaseState, vg: &VgName, is_active: bool) -> Option<Reason> {
+/// Fails unless this node has the lock of a volume in a shared group, or may try to get it.
+pub fn of_locks(locks: &LeaseState, vg: &VgName, is_active: bool) -> Result<(), Reason> {
     if let Some(obstacle) = locks.obstacle(vg) {
-        return Some(Reason::NoLocks(obstacle));
+        return Err(Reason::NoLocks(obstacle));
     }
     match locks {
-        LeaseState::Elsewhere(holder) => Some(Reason::HeldElsewhere(holder.clone())),
+        LeaseState::Elsewhere(holder) => Err(Reason::HeldElsewhere(holder.clone())),
         // Another node may write to it at the same time.
-        LeaseState::Shared => Some(Reason::ActiveShared),
-        LeaseState::NotHeld if is_active => Some(Reason::ActiveWithoutLock),
-        _ => None,
+        LeaseState::Shared => Err(Reason::ActiveShared),
+        LeaseState::NotHeld if is_active => Err(Reason::ActiveWithoutLock),
+        _ => Ok(()),
     }
 }
 
 /// Decides for a volume that is to have this size, and its filesystem with it.
-fn of_growth(facts: &Facts, volume: &Volume, size: Bytes, wish: &Wish) -> Decision {
+fn of_growth(facts: &Facts, volume: &Volume, size: Bytes, wish: &Wish) -> Ruling {
     let Some(ground) = &facts.ground else {
-        return Decision::Look(Level::Ground);
+        return Ok(Decision::Look(Level::Ground));
     };
     // That it is there may be why it has failed.
-    if let Some(reason) = ground.sectors.as_ref().and_then(of_sectors) {
-        return Decision::Refuse(reason);
+    if let Some(sectors) = &ground.sectors {
+        of_sectors(sectors)?;
     }
     let first = facts.uses.as_ref().and_then(|uses| uses.mounts.first());
     if let (Some(mounted), Some(failure)) = (first, ground.failure) {
         let place = Place::Here(mounted.row.mount_point.clone());
-        return Decision::Refuse(Reason::FilesystemFailed(place, failure));
+        return Err(Reason::FilesystemFailed(place, failure));
     }
     of_size(volume, size, ground, wish)
 }
 
-/// Decides by the openers of the device. `None`: nobody has it open who could do harm.
-pub fn of_openers(facts: &Facts, wish: &Wish) -> Option<Decision> {
-    if facts.is_mounted_here() && wish.purpose != Purpose::Filesystem {
-        return None;
-    }
-    let is_open = facts.volume().is_some_and(|volume| volume.open);
-    let is_open = is_open || facts.listed_inactive;
-    if facts.openers.is_none() {
-        return is_open.then_some(Decision::Look(Level::Openers));
-    }
+/// Fails if somebody has the device open who could do harm.
+pub fn require_no_writer(facts: &Facts) -> Result<(), Reason> {
     let in_the_way = |user| match user {
         Reason::Loop(_) | Reason::OpenUnseen => Some(user),
         Reason::Open(mut processes) => {
@@ -276,5 +264,5 @@ pub fn of_openers(facts: &Facts, wish: &Wish) -> Option<Decision> {
         _ => None,
     };
     let user = users(facts).into_iter().find_map(in_the_way);
-    user.map(Decision::Refuse)
+    user.map_or(Ok(()), Err)
 }

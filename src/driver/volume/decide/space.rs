@@ -1,7 +1,7 @@
 //! Decides by space: in a volume group, in a thin pool, and by the limits of the node's config. Pure.
 
-use super::decision::{Create, Decision, Level, Wish};
-use super::facts::{Fitting, Ground, Pool, Room, Sectors};
+use super::decision::{Create, Decision, Level, Ruling, Wish};
+use super::facts::{Ground, Pool, Room, Sectors};
 use super::reason::{Needed, Reason};
 use crate::crypt::HEADER_SIZE;
 use crate::lvm::{Spread, Volume};
@@ -12,137 +12,132 @@ use crate::names::Bytes;
 /// `_vg_write_raw`.
 const CHANGE: u64 = 2048;
 
-/// Why LVM's metadata may have no room for so many changes of a volume.
-pub fn of_metadata(free: Bytes, changes: u64) -> Option<Reason> {
-    (free.get() < CHANGE.saturating_mul(changes)).then_some(Reason::MetadataFull { free })
+/// Fails if LVM's metadata may have no room for so many changes of a volume.
+pub fn of_metadata(free: Bytes, changes: u64) -> Result<(), Reason> {
+    if free.get() < CHANGE.saturating_mul(changes) {
+        return Err(Reason::MetadataFull { free });
+    }
+    Ok(())
 }
 
 /// Decides for a volume that does not exist.
-pub fn absent(room: Option<&Room>, wish: &Wish) -> Decision {
-    let Create { allowed, size, .. } = wish.create;
-    let reason = match size {
-        _ if !allowed => Reason::NoVolume(size),
-        None => Reason::NoSize,
-        Some(_) if wish.read_only => Reason::CreateReadOnly,
-        Some(size) if wish.encrypted == Some(true) && size <= HEADER_SIZE => Reason::TooSmall(size),
-        Some(size) => match (another_pool(&wish.create), room) {
-            (Some(reason), _) => reason,
-            (None, None) => return Decision::Look(Level::Room),
-            (None, Some(room)) => return made_of(room, size, wish),
-        },
-    };
-    Decision::Refuse(reason)
-}
-
-fn made_of(room: &Room, size: Bytes, wish: &Wish) -> Decision {
+pub fn absent(room: Option<&Room>, wish: &Wish) -> Ruling {
     let create = &wish.create;
-    let (size, reason) = match room {
-        Room::Group(group) => {
-            let size = create.spread.whole(size, group.extent);
-            let more = create.spread.takes(size, group.extent);
-            let taken = Taken {
-                more,
+    if !create.allowed {
+        return Err(Reason::NoVolume(create.size));
+    }
+    let size = create.size.ok_or(Reason::NoSize)?;
+    if wish.read_only {
+        return Err(Reason::CreateReadOnly);
+    }
+    if wish.encrypted == Some(true) && size <= HEADER_SIZE {
+        return Err(Reason::TooSmall(size));
+    }
+    if let (Some(pool), Some(asked)) = (&create.pool, &create.asked_pool)
+        && pool != asked
+    {
+        let (pool, asked) = (pool.clone(), asked.clone());
+        return Err(Reason::AnotherPool { pool, asked });
+    }
+    let whole = match room {
+        None => return Ok(Decision::Look(Level::Room)),
+        Some(Room::Group(group)) => {
+            let whole = create.spread.whole(size, group.extent);
+            require_allowed(whole, create)?;
+            let needed = Needed {
+                size: whole,
+                more: create.spread.takes(whole, group.extent),
                 free: group.free,
-                fitting: None,
+                has: Bytes::default(),
+                sector: None,
             };
-            let reason = against(size, Some(taken), Bytes::default(), create);
+            require_room(needed, group.free, create)?;
             // It is created, and its filesystem recorded.
-            (size, reason.or_else(|| of_metadata(group.metadata_free, 2)))
+            of_metadata(group.metadata_free, 2)?;
+            whole
         }
         // A thin volume takes nothing from the group.
-        Room::Pool(pool) => {
-            let size = match pool {
+        Some(Room::Pool(pool)) => {
+            let whole = match pool {
                 Pool::Seen(pool) => Spread::LINEAR.whole(size, pool.extent),
                 Pool::Unseen(_) => size,
             };
-            let too_large = against(size, None, Bytes::default(), create);
-            (size, too_large.or_else(|| of_pool(pool, wish)))
+            require_allowed(whole, create)?;
+            of_pool(pool, wish)?;
+            whole
         }
     };
-    reason.map_or(Decision::Create(size), Decision::Refuse)
+    Ok(Decision::Create(whole))
 }
 
-/// Refuses a pool that the volume's options name, if the config names another.
-fn another_pool(create: &Create) -> Option<Reason> {
-    let (pool, asked) = (create.pool.clone()?, create.asked_pool.clone()?);
-    (pool != asked).then_some(Reason::AnotherPool { pool, asked })
-}
-
-/// Why a filesystem cannot live on its device.
-pub fn of_sectors(sectors: &Sectors) -> Option<Reason> {
-    (sectors.filesystem < sectors.device).then(|| Reason::LargerSectors(sectors.clone()))
+/// Fails if a filesystem cannot live on its device.
+pub fn of_sectors(sectors: &Sectors) -> Result<(), Reason> {
+    if sectors.filesystem < sectors.device {
+        return Err(Reason::LargerSectors(sectors.clone()));
+    }
+    Ok(())
 }
 
 /// Decides whether to extend the volume to `size`, on disks that its filesystem can live on. It never becomes
 /// smaller.
-pub fn of_size(volume: &Volume, size: Bytes, ground: &Ground, wish: &Wish) -> Decision {
+pub fn of_size(volume: &Volume, size: Bytes, ground: &Ground, wish: &Wish) -> Ruling {
     let (has, extent, spread) = (volume.size, volume.extent, volume.spread);
     if size <= has {
-        return Decision::Ready;
+        return Ok(Decision::Ready);
     }
     let size = spread.whole(size, extent);
     let of_group = |size| spread.takes(size, extent).get();
     let more = Bytes::new(of_group(size).saturating_sub(of_group(has)));
-    let taken = Taken {
-        more,
-        free: volume.free,
-        fitting: ground.disks.as_ref(),
-    };
+    require_allowed(size, &wish.create)?;
     // A thin volume takes nothing from the group.
-    let taken = volume.pool.is_none().then_some(taken);
-    match against(size, taken, has, &wish.create) {
-        Some(reason) => Decision::Refuse(reason),
-        None => {
-            of_metadata(volume.metadata_free, 1).map_or(Decision::Extend(size), Decision::Refuse)
-        }
-    }
-}
-
-/// The bytes that a volume needs from its group, those that are free there, and the only disks that will do.
-struct Taken<'a> {
-    more: Bytes,
-    free: Bytes,
-    fitting: Option<&'a Fitting>,
-}
-
-/// Why a volume may not have this size. `has`: its size now, 0 if it does not exist.
-fn against(size: Bytes, taken: Option<Taken>, has: Bytes, allowed: &Create) -> Option<Reason> {
-    if let Some(largest) = allowed.largest.filter(|largest| size > *largest) {
-        return Some(Reason::TooLarge { size, largest });
-    }
-    let reserve = allowed.reserve;
-    let Taken {
-        more,
-        free,
-        fitting,
-    } = taken?;
-    let room = fitting.map_or(free, |fitting| fitting.free);
-    if room < more {
-        return Some(Reason::NoRoom(Needed {
+    if volume.pool.is_none() {
+        let fitting = ground.disks.as_ref();
+        let needed = Needed {
             size,
             more,
-            free: room,
+            free: fitting.map_or(volume.free, |fitting| fitting.free),
             has,
             sector: fitting.map(|fitting| fitting.sector),
-        }));
+        };
+        require_room(needed, volume.free, &wish.create)?;
     }
-    let left = free.get().saturating_sub(more.get());
-    (left < reserve.get()).then_some(Reason::Reserve {
-        more,
-        free,
-        reserve,
-    })
+    of_metadata(volume.metadata_free, 1)?;
+    Ok(Decision::Extend(size))
 }
 
-/// Why volumes of this thin pool may not be written.
-pub fn of_pool(pool: &Pool, wish: &Wish) -> Option<Reason> {
+/// Fails if the config allows no volume of this size.
+fn require_allowed(size: Bytes, create: &Create) -> Result<(), Reason> {
+    match create.largest {
+        Some(largest) if size > largest => Err(Reason::TooLarge { size, largest }),
+        _ => Ok(()),
+    }
+}
+
+/// Fails if the group has no room, or would keep too little of what is `free`.
+fn require_room(needed: Needed, free: Bytes, create: &Create) -> Result<(), Reason> {
+    let (more, reserve) = (needed.more, create.reserve);
+    if needed.free < more {
+        return Err(Reason::NoRoom(needed));
+    }
+    if free.get().saturating_sub(more.get()) < reserve.get() {
+        return Err(Reason::Reserve {
+            more,
+            free,
+            reserve,
+        });
+    }
+    Ok(())
+}
+
+/// Fails if volumes of this thin pool may not be written.
+pub fn of_pool(pool: &Pool, wish: &Wish) -> Result<(), Reason> {
     let limit = wish.pool_limit;
     let pool = match pool {
         Pool::Seen(pool) => pool,
-        Pool::Unseen(id) => return Some(Reason::NoPool(id.clone())),
+        Pool::Unseen(id) => return Err(Reason::NoPool(id.clone())),
     };
     if let Some((what, percent)) = pool.filled_to(limit).next() {
-        return Some(Reason::PoolFull {
+        return Err(Reason::PoolFull {
             pool: pool.id.clone(),
             size: pool.size,
             what,
@@ -151,8 +146,11 @@ pub fn of_pool(pool: &Pool, wish: &Wish) -> Option<Reason> {
         });
     }
     // "out_of_data", "metadata_read_only", "failed", …: kernel and LVM have seen it break.
-    (!pool.health.is_empty() && !pool.health.contains("partial")).then(|| Reason::PoolUnwell {
-        pool: pool.id.clone(),
-        health: pool.health.clone(),
-    })
+    if !pool.health.is_empty() && !pool.health.contains("partial") {
+        return Err(Reason::PoolUnwell {
+            pool: pool.id.clone(),
+            health: pool.health.clone(),
+        });
+    }
+    Ok(())
 }

@@ -97,7 +97,7 @@ impl Look<'_> {
 
 /// The largest blocks with which this kernel mounts a filesystem of this type. Source: Linux'
 /// `fs/xfs/xfs_super.c` since 6.12, `fs/ext4/sysfs.c` since 6.19, `fs/btrfs/sysfs.c`.
-pub fn largest_block(kernel: &Kernel, fs: FsType) -> Bytes {
+pub(super) fn largest_block(kernel: &Kernel, fs: FsType) -> Bytes {
     const ANY: u64 = u64::MAX;
     let page = kernel.page_size();
     Bytes::new(match Family::of(fs) {

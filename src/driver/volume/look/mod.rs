@@ -12,7 +12,6 @@ mod tables;
 mod under_lock;
 
 pub use device::{all_inside, is_in_kernel, is_shut_down, volume_of};
-pub use ground::largest_block;
 pub use tables::{Known, Tables};
 pub use under_lock::{Decided, HeldLocks, look_under_lock};
 

@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::host::holders::{self, Opener};
 use crate::host::{Command, DeviceNumber, Host, Kernel};
 use crate::lvm::Volume;
-use crate::volume::decide::{Content, Decision, Level, Openers, Uses, Wish, of_openers, users};
+use crate::volume::decide::{Content, Openers, Refusal, Uses, require_no_writer, users};
 use crate::volume::device::Device;
 use crate::volume::job::Subject;
 
@@ -93,20 +93,20 @@ impl<'a> Look<'a> {
     }
 
     /// Looks once more who uses the device, after a slow step and just before the mount. This process has the
-    /// device open, but no longer claims it. `None`: a mount may go on. [`Decision::Look`]: mounts or devices on
-    /// top of it have changed, so all has to be looked at again.
-    pub fn users_now(&mut self, wish: &Wish) -> Result<Option<Decision>> {
+    /// device open, but no longer claims it. False: mounts or devices on top of it have changed, so all has to be
+    /// looked at again. Fails if somebody can write to it.
+    pub fn is_still_free(&mut self) -> Result<bool> {
         let now = self.uses()?;
         let before = std::mem::replace(&mut self.facts.uses, now);
         if !is_same_use(before.as_ref(), self.facts.uses.as_ref()) {
-            return Ok(Some(Decision::Look(Level::Uses)));
+            return Ok(false);
         }
         // Of what is mounted already, the openers are known.
-        if matches!(self.facts.content, Some(Content::Claimed(_))) {
-            return Ok(None);
+        if !matches!(self.facts.content, Some(Content::Claimed(_))) {
+            self.facts.openers = Some(self.openers(1)?);
+            require_no_writer(&self.facts).map_err(|reason| Refusal::of(&self.facts.id, reason))?;
         }
-        self.facts.openers = Some(self.openers(1)?);
-        Ok(of_openers(&self.facts, wish))
+        Ok(true)
     }
 }
 

@@ -214,7 +214,7 @@ impl Health {
 
     fn lock(&self) -> Option<Finding> {
         let id = &self.volume.id;
-        let reason = of_locks(self.lock.as_ref()?, id.vg(), true)?;
+        let reason = of_locks(self.lock.as_ref()?, id.vg(), true).err()?;
         let finding = format!("mounted, but {}", reason.of(id));
         Some(Finding::failed("volume-lock", finding).word("lock lost"))
     }

@@ -17,7 +17,7 @@ use driver::host::trust::require_secret;
 use driver::names::{Bytes, FsType, Shown};
 use driver::options::Options;
 use driver::volume::lock::{self, LOCK_DIR};
-use driver::volume::{Content, Decision, Facts, Subject};
+use driver::volume::{Content, Decision, Facts, Making, Subject};
 
 /// What the node lacks, and if asked to try, the objection of the tool that the decided mount would run.
 pub fn objection(subject: Subject, request: Request, seen: &Look) -> Option<Outcome> {
@@ -29,12 +29,13 @@ pub fn objection(subject: Subject, request: Request, seen: &Look) -> Option<Outc
 /// The tool or the passphrase that the decided mount needs and this node does not have.
 fn lack(subject: Subject, options: Option<&Options>, decision: &Decision) -> Option<Outcome> {
     let Subject { host, config, id } = subject;
-    let is_encrypted = matches!(decision, Decision::Open { .. } | Decision::Encrypt { .. });
-    let mkfs = match decision {
-        Decision::Make { permit, .. }
-        | Decision::MakeInside { permit }
-        | Decision::Encrypt { permit, .. } => Some(format!("mkfs.{}", permit.fs())),
-        _ => None,
+    let (is_encrypted, mkfs) = match decision {
+        Decision::Open { .. } => (true, None),
+        Decision::Make { permit, how } => {
+            let is_encrypted = matches!(how, Making::InLuks { .. });
+            (is_encrypted, Some(format!("mkfs.{}", permit.fs())))
+        }
+        _ => (false, None),
     };
     let tools = is_encrypted.then(|| "cryptsetup".to_owned());
     for tool in tools.into_iter().chain(mkfs) {
@@ -78,13 +79,11 @@ fn tried(host: &Host, config: &Config, seen: &Look) -> Option<Outcome> {
                 Err(error) => tried(error.to_string()),
             }
         }
-        Decision::Make { permit, .. }
-        | Decision::MakeInside { permit }
-        | Decision::Encrypt { permit, .. } => {
+        Decision::Make { permit, how } => {
             let size = device.size(host.kernel).ok()?;
-            let header = match seen.decision {
-                Decision::Encrypt { .. } => HEADER_SIZE.get(),
-                _ => 0,
+            let header = match how {
+                Making::InLuks { .. } => HEADER_SIZE.get(),
+                Making::Plain { .. } | Making::Inside => 0,
             };
             let size = Bytes::new(size.get().saturating_sub(header));
             let more = config.mkfs_options(device.id.vg(), permit.fs());

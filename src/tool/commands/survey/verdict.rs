@@ -4,7 +4,7 @@ use anyhow::Error;
 use serde::{Serialize, Serializer};
 
 use driver::names::{LvId, Shown, folded};
-use driver::volume::{Content, Decision, Elsewhere, Facts, Grow, Lvm, Reason, lock};
+use driver::volume::{Content, Decision, Elsewhere, Facts, Grow, Lvm, Making, Reason, lock};
 
 /// The result of a volume's next mount, as far as it can be known without mounting.
 #[derive(Debug)]
@@ -125,9 +125,7 @@ impl Verdict {
                 Decision::Refuse(_) => "refuse",
                 Decision::Bind(_) | Decision::Keep { .. } | Decision::Ready => "bind",
                 Decision::Mount(_) => "mount",
-                Decision::Make { .. } | Decision::MakeInside { .. } | Decision::Encrypt { .. } => {
-                    "format"
-                }
+                Decision::Make { .. } => "format",
                 Decision::Open { .. } => "open",
                 Decision::Resume => "resume",
                 Decision::Look(_) => "not-read",
@@ -201,30 +199,21 @@ fn to_do(decision: &Decision) -> Vec<String> {
             steps.extend(grow(Grow::After));
             steps
         }
-        Decision::Make { permit, again } => {
+        Decision::Make { permit, how } => {
             let fs = permit.fs();
-            let again = if *again {
-                " again: its mkfs was stopped"
-            } else {
-                ""
+            let mut steps = match how {
+                Making::Plain { again: false } => vec![format!("make {fs}")],
+                Making::Plain { again: true } => {
+                    vec![format!("make {fs} again: its mkfs was stopped")]
+                }
+                Making::InLuks { uuid } => {
+                    let again = uuid.as_ref().map_or("", |_| " again: it was stopped");
+                    vec![format!("encrypt it{again}"), format!("make {fs}")]
+                }
+                Making::Inside => vec![format!("make {fs} inside, again: its mkfs was stopped")],
             };
-            vec![format!("make {fs}{again}"), format!("mount {fs}")]
-        }
-        Decision::Encrypt { permit, uuid } => {
-            let fs = permit.fs();
-            let again = uuid.as_ref().map_or("", |_| " again: it was stopped");
-            vec![
-                format!("encrypt it{again}"),
-                format!("make {fs}"),
-                format!("mount {fs}"),
-            ]
-        }
-        Decision::MakeInside { permit } => {
-            let fs = permit.fs();
-            vec![
-                format!("make {fs} inside, again: its mkfs was stopped"),
-                format!("mount {fs}"),
-            ]
+            steps.push(format!("mount {fs}"));
+            steps
         }
         // Without its passphrase nobody sees further.
         Decision::Open { .. } => vec![

@@ -157,7 +157,7 @@ impl World {
             ("twin", "a btrfs with the same UUID as that of "),
             ("name-taken", "the node-wide mount "),
             ("another-is-there", " already holds "),
-            ("there-read-only", "read-only, but the pod wants to write"),
+            ("there-read-only", "so it cannot be written here"),
             ("activating", "activating "),
             ("tagging", "tagging "),
             ("creating", "creating "),

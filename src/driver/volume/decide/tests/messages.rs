@@ -81,10 +81,6 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             written: 1_700_000_007,
         })
     };
-    let blank = |overridden| Reason::BlankReadOnlyVolume {
-        fs: FsType::Ext4,
-        overridden,
-    };
     vec![
         Reason::NotAllowed(config.policy(&vg).unwrap_err().to_string()),
         Reason::NotItsDevice(text(
@@ -107,7 +103,6 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             found: text("xfs"),
             wanted: FsType::Ext4,
         },
-        Reason::ThereReadOnly(text("/var/lib/kubelet/pods/7").into()),
         Reason::MountedReadOnly(text("/var/lib/kubelet/pods/7").into()),
         Reason::FilesystemFailed(here(), Failure::Errors),
         Reason::FilesystemFailed(here(), Failure::ShutDown),
@@ -257,8 +252,6 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::ReadOnlyDisk(text("sd7")),
         Reason::BlankReadOnly,
         Reason::BeingRead(opener(false)),
-        blank(false),
-        blank(true),
         Reason::Doubts(vec![held()]),
         Reason::Doubts(vec![held(), backup(), Doubt::Data(70)]),
         Reason::Doubts(vec![Doubt::Mark(text("md7 superblock"))]),

@@ -12,7 +12,7 @@ use crate::lvm::{self, Group, Lease, LeaseState, Record, Spread, Volume};
 use crate::mount::{Row, Table};
 use crate::names::{Bytes, Filesystem, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::Permit;
-use crate::volume::decide::decision::{Create, Decision, Grow, Mount, Purpose, Wish};
+use crate::volume::decide::decision::{Create, Decision, Grow, Making, Mount, Purpose, Wish};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
     Content, Decrypted, Elsewhere, Facts, FilesystemState, Fitting, Ground, Inside, Lvm, Mounted,
@@ -483,11 +483,13 @@ pub fn mount(fs: FsType, change: fn(&mut Mount)) -> Decision {
     Decision::Mount(mount)
 }
 
+pub fn making(fs: FsType, how: Making) -> Decision {
+    let permit = Permit::of(fs);
+    Decision::Make { permit, how }
+}
+
 pub fn make(fs: FsType) -> Decision {
-    Decision::Make {
-        permit: Permit::of(fs),
-        again: false,
-    }
+    making(fs, Making::Plain { again: false })
 }
 
 pub fn wrong(found: &str, wanted: FsType) -> Decision {

@@ -6,8 +6,7 @@ use super::sample::*;
 use crate::crypt::HEADER_SIZE;
 use crate::lvm::LeaseState;
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
-use crate::volume::Permit;
-use crate::volume::decide::decision::{Create, Decision, Grow, Level, Purpose};
+use crate::volume::decide::decision::{Create, Decision, Grow, Level, Making, Purpose};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::encrypted::of_header;
 use crate::volume::decide::facts::{Content, FilesystemState, Lvm, Place, Pool, Room, There};
@@ -57,7 +56,7 @@ fn who_uses_it() {
         ("there, without what the node asks of its type", |f, w| { w.restrictions = [(Ext4, MsFlags::MS_NOSUID)].into(); there(f, "ext4", "rw,nodev,noatime", "rw"); }, Keep { flags: Some(MsFlags::MS_NOSUID | MsFlags::MS_NODEV) }),
         ("there, with what the node asks of its type", |f, w| { w.restrictions = [(Ext4, MsFlags::MS_NOSUID)].into(); there(f, "ext4", "rw,nosuid", "rw"); }, Keep { flags: None }),
         ("there, and the node asks it of another type", |f, w| { w.restrictions = [(Xfs, MsFlags::MS_NOSUID)].into(); there(f, "ext4", "rw", "rw"); }, Keep { flags: None }),
-        ("there, its filesystem read-only", |f, _| there(f, "ext4", "ro", "ro"), Refuse(Reason::ThereReadOnly(POD.into()))),
+        ("there, its filesystem read-only", |f, _| there(f, "ext4", "ro", "ro"), Refuse(Reason::MountedReadOnly(POD.into()))),
         ("there, and the kernel made it read-only", |f, _| there(f, "ext4", "rw", "ro"), Keep { flags: None }),
         ("its name is another volume's", |f, _| uses(f).name_taken = Some(db()), Refuse(Reason::NameTaken(db()))),
         ("swap", |f, _| uses(f).swap = true, Refuse(Reason::Swap)),
@@ -209,7 +208,7 @@ fn a_filesystem_is_there() {
         ("on a read-only disk, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); f.read_only_disk = Some("sda".into()); }, mount(Ext4, |m| m.check = false)),
         ("on a read-only volume, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); volume(f).writable = Some(false); }, mount(Ext4, |m| m.check = false)),
         ("where lvcreate was stopped", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("ext4 u".into()))),
-        ("a half of ours", |f, _| { holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, Decision::Make { permit: Permit::of(Ext4), again: true }),
+        ("a half of ours", |f, _| { holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, making(Ext4, Making::Plain { again: true })),
         ("a half of ours, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, Refuse(Reason::BlankReadOnly)),
         ("a half of ours, wanted as another type", |f, w| { w.fs = Some(Xfs); holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, wrong("ext4", Xfs)),
         ("a half that nobody recorded", |f, _| holds(f, Ext4, |s| s.half = true), mount(Ext4, |_| ())),
@@ -232,8 +231,8 @@ fn nothing_is_there_or_somebody_elses() {
         ("data where our lvcreate wipes", |f, _| { f.untouched = true; tags(f, "flexvolume.new"); f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Mark("md".into()), Doubt::Data(3584)] }); }, Refuse(Reason::NewNotBlank("data at byte 3584".into()))),
         ("LUKS, made by our lvcreate just now", |f, _| { f.untouched = true; tags(f, "flexvolume.new"); f.content = Some(Content::Other("crypto_LUKS".shown())); }, Refuse(Reason::NewNotBlank("crypto_LUKS".into()))),
         ("to be read", |_, w| w.read_only = true, Refuse(Reason::BlankReadOnly)),
-        ("a read-only volume", |f, _| volume(f).writable = Some(false), Refuse(Reason::BlankReadOnlyVolume { fs: Ext4, overridden: false })),
-        ("a read-only device", |f, _| f.read_only = true, Refuse(Reason::BlankReadOnlyVolume { fs: Ext4, overridden: false })),
+        ("a read-only volume", |f, _| volume(f).writable = Some(false), Refuse(Reason::ReadOnlyVolume { overridden: false })),
+        ("a read-only device", |f, _| f.read_only = true, Refuse(Reason::ReadOnlyVolume { overridden: false })),
         ("a read-only disk", |f, _| f.read_only_disk = Some("sda".into()), Refuse(Reason::ReadOnlyDisk("sda".into()))),
         ("it held one", |f, _| tags(f, "flexvolume.fs=ext4:u"), doubts([held()])),
         ("a backup as young as the volume", |f, _| f.content = Some(Content::Blank { zero: true, doubts: vec![young()] }), doubts([young()])),
@@ -357,7 +356,7 @@ fn it_is_to_be_larger() {
 #[rustfmt::skip] // a row is a line
 #[allow(clippy::large_stack_arrays)]
 fn what_is_or_is_to_be_encrypted() {
-    let encrypt = |uuid: Option<&str>| Decision::Encrypt { permit: Permit::of(Ext4), uuid: uuid.map(str::to_owned) };
+    let encrypt = |uuid: Option<&str>| making(Ext4, Making::InLuks { uuid: uuid.map(str::to_owned) });
     let lost = |found: &str| Refuse(Reason::Header { recorded: LUKS.into(), found: found.into() });
     let inside = |found: &str| Refuse(Reason::Inside { recorded: "ext4 u".into(), found: found.into() });
     let mounted_inside = || mount(Ext4, |m| m.record = false);
@@ -422,13 +421,13 @@ fn what_is_or_is_to_be_encrypted() {
         ("cut short after the header, no key", |f, w| { w.encrypted = Some(true); w.no_key = Some(NoKey::Secret); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, Refuse(Reason::NoKey(NoKey::Secret))),
         ("cut short, another cipher", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(says(LUKS, |l| l.segments[0].cipher = "null".into())); }, Refuse(Reason::Cipher("the cipher null".shown()))),
         ("cut short, open, what is inside is read", |f, w| { cut_short_inside(f, w, noise([])); f.inside = None; }, Look(Level::Inside)),
-        ("cut short, noise inside", |f, w| cut_short_inside(f, w, noise([Doubt::Data(0)])), Decision::MakeInside { permit: Permit::of(Ext4) }),
-        ("cut short, zeros inside", |f, w| cut_short_inside(f, w, blank().content.unwrap()), Decision::MakeInside { permit: Permit::of(Ext4) }),
-        ("cut short, zeros inside, needs no key", |f, w| { cut_short_inside(f, w, blank().content.unwrap()); w.no_key = Some(NoKey::Secret); }, Decision::MakeInside { permit: Permit::of(Ext4) }),
-        ("cut short, noise inside, and a person asks", |f, w| { cut_short_inside(f, w, noise([Doubt::Data(0)])); (w.fs, w.encrypted) = (None, None); }, Decision::MakeInside { permit: Permit::of(Ext4) }),
-        ("cut short, half an ext4 inside", |f, w| cut_short_inside(f, w, noise([young(), Doubt::Data(0)])), Decision::MakeInside { permit: Permit::of(Ext4) }),
+        ("cut short, noise inside", |f, w| cut_short_inside(f, w, noise([Doubt::Data(0)])), making(Ext4, Making::Inside)),
+        ("cut short, zeros inside", |f, w| cut_short_inside(f, w, blank().content.unwrap()), making(Ext4, Making::Inside)),
+        ("cut short, zeros inside, needs no key", |f, w| { cut_short_inside(f, w, blank().content.unwrap()); w.no_key = Some(NoKey::Secret); }, making(Ext4, Making::Inside)),
+        ("cut short, noise inside, and a person asks", |f, w| { cut_short_inside(f, w, noise([Doubt::Data(0)])); (w.fs, w.encrypted) = (None, None); }, making(Ext4, Making::Inside)),
+        ("cut short, half an ext4 inside", |f, w| cut_short_inside(f, w, noise([young(), Doubt::Data(0)])), making(Ext4, Making::Inside)),
         ("cut short, half an ext4 where xfs was made", |f, w| { cut_short_inside(f, w, noise([young()])); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, inside_new("xfs", "no known signature")),
-        ("cut short, half an xfs inside", |f, w| { w.fs = None; cut_short_inside(f, w, Content::Filesystem(FilesystemState { half: true, ..found(Xfs) })); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, Decision::MakeInside { permit: Permit::of(Xfs) }),
+        ("cut short, half an xfs inside", |f, w| { w.fs = None; cut_short_inside(f, w, Content::Filesystem(FilesystemState { half: true, ..found(Xfs) })); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, making(Xfs, Making::Inside)),
         ("cut short, half an xfs inside, and ext4 is wanted", |f, w| { cut_short_inside(f, w, Content::Filesystem(FilesystemState { half: true, ..found(Xfs) })); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, wrong("xfs", Ext4)),
         ("cut short, a mark inside that blkid does not name", |f, w| cut_short_inside(f, w, noise([Doubt::Mark("md".into())])), inside_new("ext4", "no known signature")),
         ("cut short, swap inside", |f, w| cut_short_inside(f, w, Content::Other("swap".shown())), inside_new("ext4", "swap")),

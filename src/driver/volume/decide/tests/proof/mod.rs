@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::sample::*;
 use crate::crypt::DmTable;
 use crate::names::{Bytes, FsType};
-use crate::volume::decide::decision::{Create, Decision, Level, Purpose, Wish};
+use crate::volume::decide::decision::{Create, Decision, Level, Making, Purpose, Wish};
 use crate::volume::decide::facts::{Content, Decrypted, Facts, Uses};
 use crate::volume::decide::reason::{NoKey, Reason};
 use crate::volume::decide::rules::decide;
@@ -132,8 +132,20 @@ impl Cases {
             let kinds = [
                 is_open(facts) && matches!(decision, Decision::Mount(_)),
                 matches!(decision, Decision::Open { .. }),
-                matches!(decision, Decision::Encrypt { .. }),
-                matches!(decision, Decision::MakeInside { .. }),
+                matches!(
+                    &decision,
+                    Decision::Make {
+                        how: Making::InLuks { .. },
+                        ..
+                    }
+                ),
+                matches!(
+                    &decision,
+                    Decision::Make {
+                        how: Making::Inside,
+                        ..
+                    }
+                ),
             ];
             for (number, is_one) in self.encrypted.iter_mut().zip(kinds) {
                 *number = number.saturating_add(u64::from(is_one));

@@ -6,7 +6,7 @@ use super::sights::doubts;
 use crate::crypt::Header;
 use crate::lvm::{LeaseState, Record, Volume};
 use crate::names::FsType;
-use crate::volume::decide::decision::{Decision, Grow, Purpose, Wish};
+use crate::volume::decide::decision::{Decision, Grow, Making, Purpose, Wish};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Content, Facts, Lvm, Openers, Pool, Sectors};
 use crate::volume::decide::rules::decide;
@@ -16,7 +16,10 @@ use crate::volume::decide::rules::decide;
 pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
     let case = || format!("{decision:?}\n{facts:?}\n{wish:?}");
     match decision {
-        Decision::Make { permit, again } => {
+        Decision::Make {
+            permit,
+            how: Making::Plain { again },
+        } => {
             let fs = permit.fs();
             assert!(may_be_made(facts, wish), "{}", case());
             assert_eq!(volume_of(facts).record.luks, None, "{}", case());
@@ -37,7 +40,10 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
             without_one_permission(facts, wish);
             with_one_doubt_more(facts, wish);
         }
-        Decision::Encrypt { permit, uuid } => {
+        Decision::Make {
+            permit,
+            how: Making::InLuks { uuid },
+        } => {
             let fs = permit.fs();
             assert!(may_be_made(facts, wish), "{}", case());
             assert!(has_key(wish), "{}", case());
@@ -56,7 +62,10 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
             assert!(wish.fs.is_none_or(|wanted| wanted == fs), "{}", case());
             with_one_doubt_more(facts, wish);
         }
-        Decision::MakeInside { permit } => {
+        Decision::Make {
+            permit,
+            how: Making::Inside,
+        } => {
             let fs = permit.fs();
             assert!(may_be_made(facts, wish), "{}", case());
             assert_ne!(wish.encrypted, Some(false), "{}", case());
@@ -343,7 +352,13 @@ pub fn without_one_permission(facts: &Facts, wish: &Wish) {
         .iter()
         .filter(|tag| !crate::lvm::is_permission(tag));
     *record = Record::parse(tags.map(String::as_str));
-    let is_made = matches!(decide(&less, wish), Decision::Make { .. });
+    let is_made = matches!(
+        decide(&less, wish),
+        Decision::Make {
+            how: Making::Plain { .. },
+            ..
+        }
+    );
     assert_eq!(is_made, !needs, "{facts:?}");
 }
 
