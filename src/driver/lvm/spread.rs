@@ -18,6 +18,12 @@ pub struct Spread {
     pub integrity: bool,
 }
 
+impl Default for Spread {
+    fn default() -> Self {
+        Self::LINEAR
+    }
+}
+
 impl Spread {
     pub const LINEAR: Self = Self {
         images: 1,

@@ -20,4 +20,4 @@ pub use decide::{
 pub use device::{Device, Pinned};
 pub(crate) use job::Job;
 pub use job::Subject;
-pub use look::{Asker, Decided, HeldLocks, Known, Tables, all_inside, look_under_lock, volume_of};
+pub use look::{Asker, HeldLocks, Known, Tables, all_inside, look_under_lock, volume_of};

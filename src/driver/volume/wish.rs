@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::decide::{Create, NoKey, Purpose, Wish};
+use super::decide::{Create, Purpose, Wish};
 use crate::config::Config;
 use crate::lvm::Spread;
 use crate::mount::{KubeletPath, restrictions};
@@ -19,7 +19,6 @@ impl Wish {
         let is_subvolume = |option: &str| option.starts_with("subvol");
         let of_mounts = |fs| (fs, restrictions(config.mount_options(id.vg(), fs).finals()));
         let of_group = config.encryption(id.vg()).is_some();
-        let has_key = options.passphrase.is_some() || config.key_file(id.vg()).is_some();
         let by_person = Self::of_person(config, id, options.fs, options.read_only);
         Self {
             purpose: dir.map_or(Purpose::Device, |_| Purpose::Filesystem),
@@ -27,11 +26,7 @@ impl Wish {
             restrictions: FsType::ALL.map(of_mounts).into(),
             by_hand: dir.is_some_and(|dir| KubeletPath::of(dir) == KubeletPath::Other),
             encrypted: Some(options.encryption.is_some() || of_group),
-            no_key: (!has_key).then_some(if config.attach {
-                NoKey::Attach
-            } else {
-                NoKey::Secret
-            }),
+            has_key: options.passphrase.is_some() || config.key_file(id.vg()).is_some(),
             create: Create {
                 size: options.size,
                 asked_pool: options.thin_pool.clone(),
@@ -64,7 +59,8 @@ impl Wish {
             restrictions: BTreeMap::new(),
             by_hand: false,
             encrypted: config.encryption(id.vg()).map(|_| true),
-            no_key: (config.attach && config.key_file(id.vg()).is_none()).then_some(NoKey::Attach),
+            // Without `attach`, kubelet may give a Secret.
+            has_key: !config.attach || config.key_file(id.vg()).is_some(),
             not_allowed: policy.err().map(|error| format!("{error:#}")),
             pool_limit: config.thin_pool_limit,
             create,

@@ -81,7 +81,7 @@ fn opened(host: &Writing, seen: &Look) -> Result<Option<Device>> {
                     | Reason::Other { .. }
                     | Reason::Header { .. }
                     | Reason::Inside { .. }
-                    | Reason::NoKey(_)
+                    | Reason::NoKey
             )
     );
     let Some(device) = seen.facts.device.clone().filter(|_| may_be_adopted) else {

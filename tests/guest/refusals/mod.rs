@@ -259,7 +259,7 @@ refusals! {
     }
     no_key {
         config: "[volume_group.no-key]\nencryption = 'luks2'",
-        says: "Name a `key_file` in config.toml, or set attach = false",
+        says: "name a `key_file` in config.toml, or with attach = false a Secret",
         mode: Mode::Attach,
     }
     cipher {

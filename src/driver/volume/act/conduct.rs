@@ -13,7 +13,7 @@ use crate::volume::decide::{Decision, Refusal, Wish, is_known_inactive, repair_p
 use crate::volume::device::Device;
 use crate::volume::job::{Job, Subject};
 use crate::volume::lock;
-use crate::volume::look::{Asker, Decided, HeldLocks, Look, Made, is_in_kernel, look_under_lock};
+use crate::volume::look::{Asker, HeldLocks, Look, Made, is_in_kernel, look_under_lock};
 
 impl Job<'_> {
     /// Creates the volume if the config allows that, activates it, resumes it, and takes its lock, all as far as
@@ -35,7 +35,7 @@ impl Job<'_> {
                 made: made.as_ref(),
                 listed: listed.as_ref(),
             };
-            let Decided { seen, decision } =
+            let (seen, decision) =
                 look_under_lock(self.subject, asker, wish, patience, &mut locks)?;
             match decision {
                 Decision::Refuse(reason) => return Err(Refusal::of(id, reason).into()),

@@ -14,15 +14,24 @@ use crate::volume::job::Subject;
 use crate::volume::lock;
 use crate::volume::look::Look;
 
-/// Deactivates the volumes that kubelet knows by this name, as [`release`] does.
-pub fn release_named(host: &Host, config: &Config, name: &str, asked: bool) -> Result<()> {
-    for id in volumes_named(host, name)? {
-        let subject = Subject {
-            host,
-            config,
-            id: &id,
-        };
-        release(subject, asked, config.limits.lock)?;
+/// Deactivates the volumes that `volume` names, as [`release`] does: by kubelet's name, or a device given by a person.
+pub fn release_named(host: &Host, config: &Config, volume: &str, asked: bool) -> Result<()> {
+    let mut ids = Vec::from_iter(LvId::from_device(volume));
+    if ids.is_empty()
+        && let Ok(name) = ObjectName::of_volume(volume)
+    {
+        match lvm::tagged(host, &lvm::volume_tag(&name)) {
+            // Other nodes may wait for it.
+            Err(error) if lvm::has_lvmlockd(host) => return Err(error),
+            Err(error) => host.log.about("left-active", &format!("{error:#}")),
+            Ok(found) => ids.extend(found.into_iter().map(|volume| volume.id)),
+        }
+        for id in &ids {
+            host.log.about("volume", &id.to_string());
+        }
+    }
+    for id in &ids {
+        release(Subject { host, config, id }, asked, config.limits.lock)?;
     }
     Ok(())
 }
@@ -35,29 +44,6 @@ pub fn give_up(subject: Subject) {
     if let Err(error) = release(subject, false, PATIENCE) {
         subject.host.log.about("left-active", &format!("{error:#}"));
     }
-}
-
-/// The volumes that `volume` names: kubelet's name of a volume, or a device given by a person.
-fn volumes_named(host: &Host, volume: &str) -> Result<Vec<LvId>> {
-    if let Some(id) = LvId::from_device(volume) {
-        return Ok(vec![id]);
-    }
-    let Ok(name) = ObjectName::of_volume(volume) else {
-        return Ok(Vec::new());
-    };
-    let found = match lvm::tagged(host, &lvm::volume_tag(&name)) {
-        // Other nodes may wait for it.
-        Err(error) if lvm::has_lvmlockd(host) => return Err(error),
-        Err(error) => {
-            host.log.about("left-active", &format!("{error:#}"));
-            Vec::new()
-        }
-        Ok(found) => found,
-    };
-    for volume in &found {
-        host.log.about("volume", &volume.id.to_string());
-    }
-    Ok(found.into_iter().map(|volume| volume.id).collect())
 }
 
 /// Deactivates a volume that nothing uses: if `asked`, and always in a shared group, since no other node can

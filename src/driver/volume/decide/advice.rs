@@ -14,36 +14,23 @@ const MIXED: &str = "--config devices/allow_mixed_block_sizes=1 ";
 pub fn filesystem_failed(id: &LvId, place: &Place, failure: Failure) -> String {
     let what = match failure {
         Failure::Errors => {
-            "the kernel met errors in its filesystem (`dmesg`), so no other pod may write to it"
+            "met errors in its filesystem (`dmesg`), so no other pod may write to it"
         }
         Failure::ShutDown => {
-            "the kernel has shut its filesystem down because of an error (`dmesg`), so nothing in it can be read or \
-             written"
+            "has shut its filesystem down because of an error (`dmesg`), so nothing can be read"
         }
     };
-    let (mounted, users) = match place {
-        Place::Here(at) => (
-            format!("at {}", at.shown()),
-            format!(
-                "all pods that use it (`{} status {id}` lists them)",
-                own_name()
-            ),
-        ),
-        Place::Elsewhere(by) if by.is_empty() => (
-            "where no mount table shows it".to_owned(),
-            format!(
-                "the processes that have files open there (`fuser -vm {}`)",
-                id.device().shown()
-            ),
-        ),
-        Place::Elsewhere(by) => (
-            format!("in another mount namespace ({})", Elsewhere::list(by)),
-            "each process that has it".to_owned(),
-        ),
+    let (me, device) = (own_name(), id.device());
+    let mounted = match place {
+        Place::Here(at) => format!("at {}", at.shown()),
+        Place::Elsewhere(by) if by.is_empty() => "where no mount table shows it".to_owned(),
+        Place::Elsewhere(by) => format!("in another mount namespace ({})", Elsewhere::list(by)),
     };
     format!(
-        "{id} is mounted {mounted}, but has failed: {what}. When the disk works again, end {users}. The next mount \
-         after that works; it checks an ext filesystem first"
+        "{id} is mounted {mounted}, but has failed: the kernel {what}. When the disk works again, end all pods and \
+         processes that use it (`{me} status {id}`, `fuser -vm {}`). The next mount after that works; it checks an \
+         ext filesystem first",
+        device.shown()
     )
 }
 

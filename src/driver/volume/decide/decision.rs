@@ -6,7 +6,7 @@ use std::fmt;
 use nix::mount::MsFlags;
 
 use super::facts::Elsewhere;
-use super::reason::{NoKey, Reason};
+use super::reason::Reason;
 use crate::host::DeviceNumber;
 use crate::lvm::Spread;
 use crate::mount::Row;
@@ -14,6 +14,7 @@ use crate::names::{Bytes, Filesystem, FsType, LvId, LvName};
 
 /// A call's request, with the node's config applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // each is asked for by itself
 pub struct Wish {
     pub purpose: Purpose,
     pub fs: Option<FsType>,
@@ -28,8 +29,8 @@ pub struct Wish {
     pub by_hand: bool,
     /// Whether it is to be encrypted. `None`: a person asks, and what a pod wants is not known.
     pub encrypted: Option<bool>,
-    /// Why no passphrase comes with the call.
-    pub no_key: Option<NoKey>,
+    /// Whether a passphrase comes with the call, or is in a file of the node.
+    pub has_key: bool,
     /// Why the node's config does not let pods use this volume group.
     pub not_allowed: Option<String>,
     /// Fill of a thin pool, in percent, from which on nothing is mounted for writing.
@@ -59,7 +60,7 @@ pub enum Purpose {
 }
 
 /// How a volume may be created or grown: the option `size` and the node's config.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Create {
     pub allowed: bool,
     pub size: Option<Bytes>,
@@ -73,20 +74,6 @@ pub struct Create {
     pub pool: Option<LvName>,
     /// The thin pool that the volume's options name.
     pub asked_pool: Option<LvName>,
-}
-
-impl Default for Create {
-    fn default() -> Self {
-        Self {
-            allowed: false,
-            size: None,
-            largest: None,
-            reserve: Bytes::default(),
-            spread: Spread::LINEAR,
-            pool: None,
-            asked_pool: None,
-        }
-    }
 }
 
 impl Create {

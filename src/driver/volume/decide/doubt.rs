@@ -56,7 +56,6 @@ impl Doubt {
         } else {
             format!(" There is also {}.", more.join(", and "))
         };
-        let go = format!("run `{me} allow-format {id}`");
         let backup = doubts.iter().find_map(|doubt| match doubt {
             Self::Backup(backup) => Some(backup.repair(&id.device())),
             _ => None,
@@ -65,24 +64,23 @@ impl Doubt {
             || "Restore it".to_owned(),
             |repair| format!("Repair it (`{repair}`) or restore it"),
         );
-        match first {
+        let what = match first {
             Self::Recorded(filesystem) => format!(
-                "{id} should hold {filesystem} according to its tag, but nothing is found on it. It is not \
-                 formatted.{also} {restore}. If its data may be destroyed, {go}"
+                "{id} should hold {filesystem} according to its tag, but nothing is found on it"
             ),
             Self::Mark(what) => format!(
-                "{id} has {what}, but blkid does not recognise it: it is damaged, or a read failed. The \
-                 volume is not formatted.{also} Repair or restore it. If its data may be destroyed, {go}"
+                "{id} has {what}, but blkid does not recognise it: it is damaged, or a read failed"
             ),
-            Self::Backup(_) => format!(
-                "blkid finds nothing on {id}, but it has held data: there is {first}. It is not \
-                 formatted.{also} {restore}. If its data may be destroyed, {go}"
-            ),
+            Self::Backup(_) => {
+                format!("blkid finds nothing on {id}, but it has held data: there is {first}")
+            }
             Self::Data(at) => format!(
-                "{id} has data at byte {at} that blkid does not recognise. It may be an encrypted or a raw \
-                 volume. It is not formatted. If that data may be destroyed, {go}"
+                "{id} has data at byte {at} that blkid does not recognise: it may be an encrypted or a raw volume"
             ),
-        }
+        };
+        format!(
+            "{what}. It is not formatted.{also} {restore}. If its data may be destroyed, run `{me} allow-format {id}`"
+        )
     }
 }
 

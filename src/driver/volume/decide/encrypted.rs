@@ -125,7 +125,12 @@ pub fn encrypt(facts: &Facts, fs: FsType, uuid: Option<String>, wish: &Wish) -> 
         return Err(Reason::TooSmall(size));
     }
     let made = make(facts, fs, Making::InLuks { uuid })?;
-    wish.no_key.map_or(Ok(made), |why| Err(Reason::NoKey(why)))
+    require_key(wish)?;
+    Ok(made)
+}
+
+fn require_key(wish: &Wish) -> Result<(), Reason> {
+    wish.has_key.then_some(()).ok_or(Reason::NoKey)
 }
 
 /// Header and record agree.
@@ -147,10 +152,10 @@ fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling 
     let is_to_be_opened = inside.is_none_or(|inside| inside.read_only && may_be_written);
     if is_to_be_opened && !is_mounted {
         require_writable(facts, volume, wish)?;
-        let open = Decision::Open {
+        require_key(wish)?;
+        return Ok(Decision::Open {
             read_only: !may_be_written,
-        };
-        return wish.no_key.map_or(Ok(open), |why| Err(Reason::NoKey(why)));
+        });
     }
     let Some(Decrypted { content, table }) = &facts.inside else {
         return Ok(Decision::Look(Level::Inside));

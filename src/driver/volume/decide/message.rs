@@ -6,7 +6,7 @@ use super::advice::{
 };
 use super::doubt::Doubt;
 use super::facts::{Elsewhere, Occupied};
-use super::reason::{NoKey, Reason};
+use super::reason::Reason;
 use crate::crypt::{CIPHER, HEADER_SIZE};
 use crate::fs::Family;
 use crate::host::holders::name_them;
@@ -263,13 +263,10 @@ impl Reason {
                  the volume anew; or leave `encryption` out of the volume's options and of the group's table in \
                  config.toml"
             ),
-            Self::NoKey(NoKey::Attach) => format!(
-                "{id} is encrypted, or is to be, and no passphrase comes: with attach = true kubelet gives a \
-                 Secret to no call that could use it. Name a `key_file` in config.toml, or set attach = false"
-            ),
-            Self::NoKey(NoKey::Secret) => format!(
-                "{id} is encrypted, or is to be, and no passphrase came: name a Secret with the key `passphrase` \
-                 in the volume's `secretRef`, or a `key_file` in config.toml"
+            Self::NoKey => format!(
+                "{id} is encrypted, or is to be, and no passphrase came: name a `key_file` in config.toml, or with \
+                 attach = false a Secret with the key `passphrase` in the volume's `secretRef`. With attach = true \
+                 kubelet gives a Secret to no call that could use it"
             ),
             Self::Cipher(what) => format!(
                 "{id} is LUKS2 with {what}. The driver opens only what {CIPHER} encrypts: anybody who can write to \

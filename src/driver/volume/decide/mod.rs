@@ -25,6 +25,6 @@ pub use facts::{
     Content, Decrypted, Elsewhere, Facts, FilesystemState, Fitting, Ground, Inside, Lvm, Mounted,
     Occupied, Openers, Parts, Place, Pool, Room, Sectors, There, Uses,
 };
-pub use reason::{NoKey, Reason};
+pub use reason::Reason;
 pub use rules::{decide, is_known_inactive, of_locks, require_no_writer};
 pub use users::users;

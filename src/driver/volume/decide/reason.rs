@@ -9,15 +9,6 @@ use crate::lvm::Holder;
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, LvName};
 use crate::volume::device::Failure;
 
-/// Why a call has no passphrase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoKey {
-    /// With `attach = true` kubelet gives no Secret to the call that mounts, and the config names no `key_file`.
-    Attach,
-    /// The volume's Secret has none, and the config names no `key_file`.
-    Secret,
-}
-
 /// The room that a volume needs in its group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Needed {
@@ -119,7 +110,7 @@ pub enum Reason {
     Encrypted,
     /// It holds a plain filesystem, and is to be encrypted.
     NotEncrypted,
-    NoKey(NoKey),
+    NoKey,
     /// It is not encrypted as the driver does it, or not at all.
     Cipher(Foreign),
     /// With a LUKS2 header no room would be left for a filesystem.

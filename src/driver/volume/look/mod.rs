@@ -13,7 +13,7 @@ mod under_lock;
 
 pub use device::{all_inside, is_in_kernel, is_shut_down, volume_of};
 pub use tables::{Known, Tables};
-pub use under_lock::{Decided, HeldLocks, look_under_lock};
+pub use under_lock::{HeldLocks, look_under_lock};
 
 use std::fs::File;
 use std::sync::Arc;

@@ -11,7 +11,6 @@ use super::{Asker, Look, in_use};
 use crate::config::Config;
 use crate::host::holders::{self, Opener};
 use crate::host::{Command, DeviceNumber, Host, Kernel};
-use crate::lvm::Volume;
 use crate::volume::decide::{Content, Openers, Refusal, Uses, require_no_writer, users};
 use crate::volume::device::Device;
 use crate::volume::job::Subject;
@@ -46,23 +45,30 @@ impl<'a> Look<'a> {
         if let Some(known) = self.asker.known() {
             return self.openers_of(known.tables.openings(self.subject.host)?, own);
         }
-        let is_recorded = |volume: &Volume| volume.record.made.is_some();
-        let is_recorded = self.facts.volume().is_some_and(is_recorded);
+        let volume = self.facts.volume();
+        let is_recorded = volume.is_some_and(|volume| volume.record.made.is_some());
         let is_person = self.asker.is_person();
-        wait_until(
-            self.subject.host.kernel,
-            || self.see_openers(own),
-            |openers| is_person || !openers.may_end(is_recorded),
-        )
+        self.wait_until(own, |openers| is_person || !openers.may_end(is_recorded))
     }
 
     /// Everyone who has the device open, even read-only. Waits up to 3 s, since udev opens devices briefly.
     pub fn users(&self) -> Result<Openers> {
-        wait_until(
-            self.subject.host.kernel,
-            || self.see_openers(0),
-            |openers| self.facts.is_mounted_here() || !openers.may_end(false),
-        )
+        let is_mounted = self.facts.is_mounted_here();
+        self.wait_until(0, |openers| is_mounted || !openers.may_end(false))
+    }
+
+    fn wait_until(&self, own: usize, is_it: impl Fn(&Openers) -> bool) -> Result<Openers> {
+        let started = Instant::now();
+        let mut pause = Duration::from_millis(50);
+        loop {
+            // One last look starts after PATIENCE has passed: a single look may take longer than that.
+            let is_last = started.elapsed() >= PATIENCE;
+            let openers = self.see_openers(own)?;
+            if is_last || is_it(&openers) || self.subject.host.kernel.pause(pause) {
+                return Ok(openers);
+            }
+            pause = pause.saturating_mul(2);
+        }
     }
 
     fn see_openers(&self, own: usize) -> Result<Openers> {
@@ -119,24 +125,6 @@ fn is_same_use(before: Option<&Uses>, now: Option<&Uses>) -> bool {
     *now == Uses {
         inside,
         ..before.clone()
-    }
-}
-
-fn wait_until(
-    kernel: &Kernel,
-    see: impl Fn() -> Result<Openers>,
-    is_it: impl Fn(&Openers) -> bool,
-) -> Result<Openers> {
-    let started = Instant::now();
-    let mut pause = Duration::from_millis(50);
-    loop {
-        // One last look starts after PATIENCE has passed: a single look may take longer than that.
-        let is_last = started.elapsed() >= PATIENCE;
-        let openers = see()?;
-        if is_last || is_it(&openers) || kernel.pause(pause) {
-            return Ok(openers);
-        }
-        pause = pause.saturating_mul(2);
     }
 }
 

@@ -12,12 +12,6 @@ use crate::volume::decide::{Decision, Level, Purpose, Wish};
 use crate::volume::job::Subject;
 use crate::volume::lock;
 
-/// A look under the volume's lock, and the decision from it.
-pub struct Decided<'a> {
-    pub seen: Look<'a>,
-    pub decision: Decision,
-}
-
 /// The locks that are held.
 #[derive(Default)]
 pub struct HeldLocks {
@@ -64,7 +58,7 @@ pub fn look_under_lock<'a>(
     wish: &Wish,
     patience: Duration,
     holding: &mut HeldLocks,
-) -> Result<Decided<'a>> {
+) -> Result<(Look<'a>, Decision)> {
     let (kernel, vg) = (subject.host.kernel, subject.id.vg());
     loop {
         let mut seen = Look::at(subject, asker);
@@ -74,7 +68,7 @@ pub fn look_under_lock<'a>(
             if !asker.is_person() {
                 let decision = seen.settle_up_to(Level::Uses, wish)?;
                 if let Decision::Ready | Decision::Keep { .. } | Decision::Refuse(_) = decision {
-                    return Ok(Decided { seen, decision });
+                    return Ok((seen, decision));
                 }
             }
             holding.hold_volume(kernel, device.target(), patience)?;
@@ -108,6 +102,6 @@ pub fn look_under_lock<'a>(
             let most = if is_sure { Level::Room } else { Level::Inside };
             decision = seen.settle_up_to(most, wish)?;
         }
-        return Ok(Decided { seen, decision });
+        return Ok((seen, decision));
     }
 }

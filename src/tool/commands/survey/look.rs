@@ -9,7 +9,7 @@ use driver::host::Lock;
 use driver::names::FsType;
 use driver::options::Options;
 use driver::volume::{
-    Asker, Decided, Decision, Facts, HeldLocks, Known, Reason, Subject, Wish, look_under_lock,
+    Asker, Decision, Facts, HeldLocks, Known, Reason, Subject, Wish, look_under_lock,
 };
 
 /// How long to ask sanlock which node has a volume: its disk may hang.
@@ -54,11 +54,8 @@ pub fn look(subject: Subject, known: Option<Known>, request: Request) -> Result<
     };
     let unread = request.unread;
     let (asker, mut holding) = (Asker::Person { known, unread }, HeldLocks::default());
-    let held = look_under_lock(subject, asker, &wish, request.patience, &mut holding)?;
-    let Decided {
-        mut seen,
-        mut decision,
-    } = held;
+    let (mut seen, mut decision) =
+        look_under_lock(subject, asker, &wish, request.patience, &mut holding)?;
     let is_shared = seen.facts.volume().is_some_and(|v| v.lock.is_some());
     if decision == Decision::Activate && is_shared && !request.unread {
         seen.note_holder(HOLDER);

@@ -18,7 +18,7 @@ use crate::names::hostile::{has_lines, hostile};
 use crate::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Elsewhere, Occupied, Place, Sectors};
-use crate::volume::decide::reason::{Needed, NoKey, Reason};
+use crate::volume::decide::reason::{Needed, Reason};
 use crate::volume::decide::tests::sample::filesystem;
 use crate::volume::device::Failure;
 
@@ -196,8 +196,7 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::NewNotBlank(text("ext4 7f6b1e88")),
         Reason::Encrypted,
         Reason::NotEncrypted,
-        Reason::NoKey(NoKey::Attach),
-        Reason::NoKey(NoKey::Secret),
+        Reason::NoKey,
         Reason::Cipher(text("swap7").shown()),
         Reason::TooSmall(Bytes::new(7 << 20)),
         Reason::Header {

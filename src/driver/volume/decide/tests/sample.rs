@@ -67,7 +67,7 @@ pub fn wish() -> Wish {
         restrictions: BTreeMap::new(),
         by_hand: false,
         encrypted: None,
-        no_key: None,
+        has_key: true,
         not_allowed: None,
         pool_limit: 95,
         create: Create::default(),

@@ -10,7 +10,7 @@ use crate::volume::decide::decision::{Create, Decision, Grow, Level, Making, Pur
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::encrypted::of_header;
 use crate::volume::decide::facts::{Content, FilesystemState, Lvm, Place, Pool, Room, There};
-use crate::volume::decide::reason::{Needed, NoKey, Reason};
+use crate::volume::decide::reason::{Needed, Reason};
 use crate::volume::decide::rules::decide;
 use crate::volume::device::Failure;
 
@@ -367,8 +367,8 @@ fn what_is_or_is_to_be_encrypted() {
         ("blank, to be encrypted, as large as the header", |f, w| { w.encrypted = Some(true); volume(f).size = HEADER_SIZE; }, Refuse(Reason::TooSmall(HEADER_SIZE))),
         ("absent, to be encrypted, as large as the header", |f, w| { absent(f, w); w.encrypted = Some(true); w.create.size = Some(HEADER_SIZE); }, Refuse(Reason::TooSmall(HEADER_SIZE))),
         ("absent, to be plain, as large as a header", |f, w| { absent(f, w); w.encrypted = Some(false); w.create.size = Some(HEADER_SIZE); }, Look(Level::Room)),
-        ("blank, to be encrypted, no key", |_, w| { w.encrypted = Some(true); w.no_key = Some(NoKey::Secret); }, Refuse(Reason::NoKey(NoKey::Secret))),
-        ("blank, to be plain, no key", |_, w| { w.encrypted = Some(false); w.no_key = Some(NoKey::Secret); }, make(Ext4)),
+        ("blank, to be encrypted, no key", |_, w| { w.encrypted = Some(true); w.has_key = false; }, Refuse(Reason::NoKey)),
+        ("blank, to be plain, no key", |_, w| { w.encrypted = Some(false); w.has_key = false; }, make(Ext4)),
         ("signs of data, to be encrypted", |f, w| { w.encrypted = Some(true); data(f); }, doubts([Doubt::Data(0)])),
         ("being read, to be encrypted", |f, w| { w.encrypted = Some(true); openers(f).processes = vec![process(false)]; }, Refuse(Reason::BeingRead(vec![process(false)]))),
         ("a plain filesystem, to be encrypted", |f, w| { w.encrypted = Some(true); holds(f, Ext4, |_| ()); }, Refuse(Reason::NotEncrypted)),
@@ -379,7 +379,7 @@ fn what_is_or_is_to_be_encrypted() {
         ("encrypted, its header is read first", |f, w| { w.encrypted = Some(true); encrypted(f); f.content = None; }, Look(Level::Content)),
         ("encrypted, to be opened", |f, w| { w.encrypted = Some(true); encrypted(f); }, OPEN),
         ("encrypted, and a person asks", |f, _| encrypted(f), OPEN),
-        ("encrypted, no key", |f, w| { w.encrypted = Some(true); w.no_key = Some(NoKey::Attach); encrypted(f); }, Refuse(Reason::NoKey(NoKey::Attach))),
+        ("encrypted, no key", |f, w| { w.encrypted = Some(true); w.has_key = false; encrypted(f); }, Refuse(Reason::NoKey)),
         ("encrypted, wanted plain", |f, w| { w.encrypted = Some(false); encrypted(f); f.content = None; }, Refuse(Reason::Encrypted)),
         ("encrypted, to be grown", |f, w| { encrypted(f); larger(f, w); w.encrypted = Some(false); }, Extend(Bytes::new(2 * GIB))),
         ("encrypted, on a read-only volume", |f, _| { encrypted(f); volume(f).writable = Some(false); }, Refuse(Reason::ReadOnlyVolume { overridden: false })),
@@ -397,7 +397,7 @@ fn what_is_or_is_to_be_encrypted() {
         ("open, and suspended below: LVM would wait", |f, _| { encrypted_and_open(f); uses(f).suspended = Some("vg-lv".into()); f.lvm = None; }, Refuse(Reason::SuspendedInside("vg-lv".into()))),
         ("open, what is inside is read", |f, _| { encrypted_and_open(f); f.inside = None; }, Look(Level::Inside)),
         ("open, the header is read all the same", |f, _| { encrypted_and_open(f); f.content = None; }, Look(Level::Content)),
-        ("open, needs no key", |f, w| { w.encrypted = Some(true); w.no_key = Some(NoKey::Secret); encrypted_and_open(f); }, mounted_inside()),
+        ("open, needs no key", |f, w| { w.encrypted = Some(true); w.has_key = false; encrypted_and_open(f); }, mounted_inside()),
         ("open, and the header was changed", |f, _| { encrypted_and_open(f); f.content = Some(whole("another")); }, lost("the LUKS2 header another")),
         ("open, and the header was wiped", |f, _| { encrypted_and_open(f); f.content = blank().content; }, lost("no known signature")),
         ("open with another header", |f, _| { encrypted_and_open(f); opened(f, "another"); }, Refuse(Reason::Below(vec!["dm-2".into()]))),
@@ -415,15 +415,15 @@ fn what_is_or_is_to_be_encrypted() {
         ("a pod has a plain one, and it is to be encrypted", |f, w| { w.encrypted = Some(true); mounted(f, POD, "rw", "rw"); f.lvm = None; }, Refuse(Reason::NotEncrypted)),
         ("cut short before the header", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); }, encrypt(Some(LUKS))),
         ("cut short before the key slots", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(keyless(LUKS)); }, encrypt(Some(LUKS))),
-        ("cut short before the key slots, no key", |f, w| { w.encrypted = Some(true); w.no_key = Some(NoKey::Secret); tags(f, ENCRYPTING); f.content = Some(keyless(LUKS)); }, Refuse(Reason::NoKey(NoKey::Secret))),
+        ("cut short before the key slots, no key", |f, w| { w.encrypted = Some(true); w.has_key = false; tags(f, ENCRYPTING); f.content = Some(keyless(LUKS)); }, Refuse(Reason::NoKey)),
         ("cut short in the header", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(header(LUKS, 0)); }, other("a damaged LUKS2 header")),
         ("cut short after the header: it is opened first", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, OPEN),
-        ("cut short after the header, no key", |f, w| { w.encrypted = Some(true); w.no_key = Some(NoKey::Secret); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, Refuse(Reason::NoKey(NoKey::Secret))),
+        ("cut short after the header, no key", |f, w| { w.encrypted = Some(true); w.has_key = false; tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, Refuse(Reason::NoKey)),
         ("cut short, another cipher", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(says(LUKS, |l| l.segments[0].cipher = "null".into())); }, Refuse(Reason::Cipher("the cipher null".shown()))),
         ("cut short, open, what is inside is read", |f, w| { cut_short_inside(f, w, noise([])); f.inside = None; }, Look(Level::Inside)),
         ("cut short, noise inside", |f, w| cut_short_inside(f, w, noise([Doubt::Data(0)])), making(Ext4, Making::Inside)),
         ("cut short, zeros inside", |f, w| cut_short_inside(f, w, blank().content.unwrap()), making(Ext4, Making::Inside)),
-        ("cut short, zeros inside, needs no key", |f, w| { cut_short_inside(f, w, blank().content.unwrap()); w.no_key = Some(NoKey::Secret); }, making(Ext4, Making::Inside)),
+        ("cut short, zeros inside, needs no key", |f, w| { cut_short_inside(f, w, blank().content.unwrap()); w.has_key = false; }, making(Ext4, Making::Inside)),
         ("cut short, noise inside, and a person asks", |f, w| { cut_short_inside(f, w, noise([Doubt::Data(0)])); (w.fs, w.encrypted) = (None, None); }, making(Ext4, Making::Inside)),
         ("cut short, half an ext4 inside", |f, w| cut_short_inside(f, w, noise([young(), Doubt::Data(0)])), making(Ext4, Making::Inside)),
         ("cut short, half an ext4 where xfs was made", |f, w| { cut_short_inside(f, w, noise([young()])); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, inside_new("xfs", "no known signature")),

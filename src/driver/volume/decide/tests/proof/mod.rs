@@ -11,7 +11,7 @@ use crate::crypt::DmTable;
 use crate::names::{Bytes, FsType};
 use crate::volume::decide::decision::{Create, Decision, Level, Making, Purpose, Wish};
 use crate::volume::decide::facts::{Content, Decrypted, Facts, Uses};
-use crate::volume::decide::reason::{NoKey, Reason};
+use crate::volume::decide::reason::Reason;
 use crate::volume::decide::rules::decide;
 use promises::{check, listed_inactive};
 use sights::*;
@@ -73,11 +73,11 @@ fn wishes() -> Vec<Wish> {
             }
         }
     }
-    for (encrypted, no_key) in [
-        (Some(true), None),
-        (Some(true), Some(NoKey::Secret)),
-        (Some(false), Some(NoKey::Attach)),
-        (None, Some(NoKey::Attach)),
+    for (encrypted, has_key) in [
+        (Some(true), true),
+        (Some(true), false),
+        (Some(false), false),
+        (None, false),
     ] {
         for (purpose, fs, read_only) in [
             (Purpose::Filesystem, Some(FsType::Ext4), false),
@@ -89,7 +89,7 @@ fn wishes() -> Vec<Wish> {
                 fs,
                 read_only,
                 encrypted,
-                no_key,
+                has_key,
                 ..wish()
             });
         }

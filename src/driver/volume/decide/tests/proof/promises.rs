@@ -188,7 +188,7 @@ fn is_of_wanted_kind(facts: &Facts, wish: &Wish) -> bool {
 }
 
 fn has_key(wish: &Wish) -> bool {
-    wish.encrypted != Some(false) && wish.no_key.is_none()
+    wish.encrypted != Some(false) && wish.has_key
 }
 
 /// Its header, and the header that it is open with, are the recorded one. Both use the driver's cipher.
