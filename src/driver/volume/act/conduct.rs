@@ -30,10 +30,11 @@ impl Job<'_> {
         for _ in 0..TRIES {
             // It is good for one look.
             let listed = activated.take();
-            let asker = Asker::Call {
+            let asker = Asker {
                 job: Some(*self),
                 made: made.as_ref(),
                 listed: listed.as_ref(),
+                ..Asker::default()
             };
             let (seen, decision) =
                 look_under_lock(self.subject, asker, wish, patience, &mut locks)?;

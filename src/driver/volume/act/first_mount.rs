@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Error, Result};
 
 use crate::fs;
+use crate::host::holders::name_them;
 use crate::host::{Lock, ToolError};
 use crate::lvm::{self, Volume};
 use crate::mount::{
@@ -81,7 +82,7 @@ impl FirstMount<'_> {
         let Subject { host, id, .. } = self.job.subject;
         let (how, volume) = (&self.how, &self.volume);
         if let Some(elsewhere) = how.alive.as_ref().filter(|others| !others.is_empty()) {
-            host.log.about("elsewhere", &Elsewhere::list(elsewhere));
+            host.log.about("elsewhere", &name_them(elsewhere));
         }
         let options = self.options()?;
         self.on.device.require_still_there(host.kernel)?;
@@ -186,6 +187,6 @@ fn not_mounted_again(id: &LvId, elsewhere: &[Elsewhere], error: Error) -> Error 
     error.context(format!(
         "{id} is mounted in another mount namespace ({}), and cannot be mounted here too; if it has \
          failed (`dmesg`), end each process that has it",
-        Elsewhere::list(elsewhere)
+        name_them(elsewhere)
     ))
 }

@@ -4,7 +4,7 @@
 use anyhow::{Context, Error, Result, bail};
 
 use super::encrypted;
-use crate::crypt;
+use crate::crypt::HEADER_SIZE;
 use crate::fs::{self, Family};
 use crate::host::{Lock, ToolError};
 use crate::lvm::{Tags, making_in_luks_tag, making_tag, retag};
@@ -93,7 +93,7 @@ pub fn make(
         Ok(on) => on,
         Err(error) => {
             // A mkfs that refused may have written nothing: look whether the volume is still blank.
-            let mut now = Look::at(job.subject, Asker::CALL);
+            let mut now = Look::at(job.subject, Asker::default());
             now.facts.lvm.clone_from(&lvm);
             let wish = job.wish();
             let is_untouched = !is_begun
@@ -135,18 +135,12 @@ fn written(job: &Job, on: Pinned, permit: Permit, again: bool, lock: &Lock) -> R
     let more = config.mkfs_options(id.vg(), fs);
     let made = fs::mkfs(host, permit, &on.node, &more, again, lock).map_err(Error::from);
     let made = made.map_err(|error| {
-        if on.device.luks.is_some() && has_refused(&error) {
-            return error.context(format!(
-                "if it is too small, `lvextend` {id}: its LUKS2 header takes {} of it",
-                crypt::HEADER_SIZE
-            ));
-        }
-        if !has_refused(&error) || job.options.size.is_none() {
+        if !has_refused(&error) {
             return error;
         }
         error.context(format!(
-            "if it is too small, `lvextend` or `lvremove` {id} by hand: its option `size` counts only when it is \
-             made"
+            "if it is too small, `lvextend` {id}: its option `size` counts only when it is made, and a LUKS2 header \
+             takes {HEADER_SIZE} of that"
         ))
     });
     made.with_context(|| format!("making {fs} on {id}"))?;

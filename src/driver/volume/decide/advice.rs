@@ -1,8 +1,9 @@
 //! The longer messages of a [`Reason`](super::reason::Reason), and advice that several of them share.
 
 use super::encrypted::WHOLE_LUKS2;
-use super::facts::{Elsewhere, Place, Sectors};
+use super::facts::{Place, Sectors};
 use super::reason::Needed;
+use crate::host::holders::name_them;
 use crate::host::own_name;
 use crate::lvm::Holder;
 use crate::names::{Bytes, FsType, LvId, Shown};
@@ -24,7 +25,7 @@ pub fn filesystem_failed(id: &LvId, place: &Place, failure: Failure) -> String {
     let mounted = match place {
         Place::Here(at) => format!("at {}", at.shown()),
         Place::Elsewhere(by) if by.is_empty() => "where no mount table shows it".to_owned(),
-        Place::Elsewhere(by) => format!("in another mount namespace ({})", Elsewhere::list(by)),
+        Place::Elsewhere(by) => format!("in another mount namespace ({})", name_them(by)),
     };
     format!(
         "{id} is mounted {mounted}, but has failed: the kernel {what}. When the disk works again, end all pods and \

@@ -1,6 +1,7 @@
 //! The facts about a volume, level by level. Each level costs more than the one before it, and is looked at
 //! only when [`decide`](super::decide) asks for it.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -278,18 +279,15 @@ pub struct Elsewhere {
     pub hosts: bool,
 }
 
-impl Elsewhere {
-    /// The first three, for a message.
-    pub fn list(all: &[Self]) -> String {
-        let names = all.iter().take(3).map(|other| {
-            format!(
-                "{} (pid {}) has it at {}",
-                other.command,
-                other.pid,
-                other.at.shown()
-            )
-        });
-        names.collect::<Vec<_>>().join("; ")
+impl fmt::Display for Elsewhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} (pid {}) has it at {}",
+            self.command,
+            self.pid,
+            self.at.shown()
+        )
     }
 }
 

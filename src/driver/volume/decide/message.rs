@@ -5,7 +5,7 @@ use super::advice::{
     read_only, repair_pool, same_name_advice, writable_again,
 };
 use super::doubt::Doubt;
-use super::facts::{Elsewhere, Occupied};
+use super::facts::Occupied;
 use super::reason::Reason;
 use crate::crypt::{CIPHER, HEADER_SIZE};
 use crate::fs::Family;
@@ -224,7 +224,7 @@ impl Reason {
             ),
             Self::InUse(by) => format!(
                 "{device} is in use, since it is mounted in another mount namespace ({}). End that process",
-                Elsewhere::list(by)
+                name_them(by)
             ),
             Self::StillMounted => format!(
                 "{id} is still mounted, but no mount table shows where. That happens after `umount --lazy` \

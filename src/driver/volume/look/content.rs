@@ -6,8 +6,8 @@ use std::sync::Arc;
 use anyhow::{Error, Result, bail};
 use nix::libc::EBUSY;
 
+use super::Look;
 use super::ground::largest_block;
-use super::{Asker, Look};
 use crate::crypt;
 use crate::fs::{self, Examination, Extent, Family, Probed, Superblock, Unreadable};
 use crate::host::ToolError;
@@ -26,8 +26,9 @@ impl Look<'_> {
         let kernel = self.subject.host.kernel;
         self.facts.read_only = device.is_read_only(kernel);
         self.facts.read_only_disk = device.read_only_disk(kernel);
-        self.facts.untouched = matches!(self.asker, Asker::Call { made: Some(made), .. }
-            if made.lv_uuid == device.lv_uuid && Some(made.written) == self.written);
+        self.facts.untouched = self.asker.made.is_some_and(|made| {
+            made.lv_uuid == device.lv_uuid && Some(made.written) == self.written
+        });
         if self.facts.top() != Some(&device) {
             // The device inside has claimed it.
             let file = device.open(kernel, false)?;
@@ -54,7 +55,7 @@ impl Look<'_> {
             return Ok(self.claimed(device));
         }
         // Opened exclusively: while this is open, nobody can mount it, swap on it or build a device on it.
-        let claim = match device.open(kernel, !self.asker.is_person()) {
+        let claim = match device.open(kernel, !self.asker.is_person) {
             Ok(file) => Arc::new(file),
             Err(e) if e.raw_os_error() == Some(EBUSY) => {
                 self.facts.openers = Some(self.openers(0)?);

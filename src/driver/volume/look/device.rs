@@ -9,7 +9,7 @@ use nix::libc::EIO;
 
 use crate::crypt;
 use crate::host::{DeviceNumber, Kernel};
-use crate::lvm::{DEEPEST, Mapped, Volume};
+use crate::lvm::{DEEPEST, Mapped};
 use crate::mount::{KubeletPath, Row};
 use crate::names::{Bytes, LvId, LvUuid, Shown};
 use crate::volume::decide::{Facts, Inside};
@@ -53,23 +53,6 @@ impl Device {
                 path.shown(),
                 id.vg()
             ),
-        }
-    }
-
-    /// The device of a volume that LVM has just listed with its number: where `/dev/mapper` has that number too,
-    /// nothing else is asked.
-    pub fn listed(kernel: &Kernel, volume: &Volume) -> Result<Option<Self>> {
-        let path = volume.id.device();
-        let number = kernel.device_number(&path).ok().flatten();
-        match number.filter(|number| volume.number == Some(*number)) {
-            Some(number) => Ok(Some(Self {
-                id: volume.id.clone(),
-                path,
-                number,
-                lv_uuid: volume.uuid.clone(),
-                luks: None,
-            })),
-            None => Self::find(kernel, &volume.id),
         }
     }
 

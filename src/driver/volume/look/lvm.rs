@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use super::Look;
 use super::device::forget_what_lvm_resumed;
-use super::{Asker, Look};
 use crate::lvm::{self, LeaseState};
 use crate::names::{LvId, LvName};
 use crate::volume::decide::{Facts, Lvm, Pool, Room, Wish};
@@ -15,13 +15,10 @@ impl Look<'_> {
     /// What LVM says of the volume. Of one that this call has just activated, that is at first what it said before.
     pub(super) fn see_lvm(&mut self, wish: &Wish) {
         let kernel = self.subject.host.kernel;
-        let listed = match self.asker {
-            Asker::Call { listed, .. } if self.facts.lvm.is_none() => listed,
-            _ => None,
-        };
+        let listed = self.asker.listed.filter(|_| self.facts.lvm.is_none());
         let device = self.facts.device.clone();
         // A person's look is no ground for mkfs.
-        let counted = device.as_ref().filter(|_| !self.asker.is_person());
+        let counted = device.as_ref().filter(|_| !self.asker.is_person);
         self.written = counted.and_then(|one| one.written(kernel));
         // What was read by an earlier answer does not count.
         self.claim = None;
@@ -96,15 +93,15 @@ impl Look<'_> {
         // A list made earlier does not say whether a suspended volume has an unused table.
         let uses = self.facts.uses.as_ref();
         let is_suspended = uses.is_some_and(|uses| uses.suspended.is_some());
-        let known = self.asker.known().filter(|_| !is_suspended);
+        let known = self.asker.known.filter(|_| !is_suspended);
         let listed = known.map(|known| known.volume(id)).transpose()?.flatten();
         if let Some(volume) = listed {
             return Ok(lvm::Found::Volume(Box::new(volume.clone())));
         }
-        match self.asker {
-            Asker::Call { .. } => lvm::find(self.subject.host, id),
-            Asker::Person { .. } => lvm::find_as_it_is(self.subject.host, id),
+        if self.asker.is_person {
+            return lvm::find_as_it_is(self.subject.host, id);
         }
+        lvm::find(self.subject.host, id)
     }
 
     pub(super) fn locks(&self) -> Option<LeaseState> {

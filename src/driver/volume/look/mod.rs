@@ -41,59 +41,20 @@ pub struct Made {
     pub written: u64,
 }
 
-/// For whom a volume is looked at.
-#[derive(Clone, Copy)]
-pub enum Asker<'a> {
-    Call {
-        /// `None`: the call gives the volume up.
-        job: Option<Job<'a>>,
-        made: Option<&'a Made>,
-        /// What LVM said of the volume just before this call activated it.
-        listed: Option<&'a Volume>,
-    },
+/// For whom a volume is looked at, and what is known of it before.
+#[derive(Clone, Copy, Default)]
+pub struct Asker<'a> {
+    /// The call of kubelet that brings the volume up.
+    pub job: Option<Job<'a>>,
+    pub made: Option<&'a Made>,
+    /// What LVM said of the volume just before this call activated it.
+    pub listed: Option<&'a Volume>,
     /// A person. The look claims no device, and does not wait for those who have it open.
-    Person {
-        known: Option<Known<'a>>,
-        /// Do not read the device, though the next mount would.
-        unread: bool,
-    },
-}
-
-impl<'a> Asker<'a> {
-    pub const CALL: Self = Self::Call {
-        job: None,
-        made: None,
-        listed: None,
-    };
-
-    fn job(&self) -> Option<Job<'a>> {
-        match self {
-            Self::Call { job, .. } => *job,
-            Self::Person { .. } => None,
-        }
-    }
-
-    fn known(&self) -> Option<Known<'a>> {
-        match self {
-            Self::Call { .. } => None,
-            Self::Person { known, .. } => *known,
-        }
-    }
-
-    /// Drops a list made before the wait.
-    fn without_list(self) -> Self {
-        match self {
-            Self::Person { unread, .. } => Self::Person {
-                known: None,
-                unread,
-            },
-            Self::Call { .. } => self,
-        }
-    }
-
-    fn is_person(&self) -> bool {
-        matches!(self, Self::Person { .. })
-    }
+    pub is_person: bool,
+    /// Do not read the device, though the next mount would.
+    pub unread: bool,
+    /// A person's lists, made before this look.
+    pub known: Option<Known<'a>>,
 }
 
 pub struct Look<'a> {
@@ -112,14 +73,14 @@ impl<'a> Look<'a> {
     pub fn at(subject: Subject<'a>, asker: Asker<'a>) -> Self {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let mut facts = Facts::of(subject.id, now.as_secs());
-        let listed = asker.known().and_then(|known| known.device(subject.id));
+        let listed = asker.known.and_then(|known| known.devices.get(subject.id));
         let device = match listed {
             Some(device) => Ok(Some(device.clone())),
             None => Device::find(subject.host.kernel, subject.id),
         };
         let is_its = device.and_then(|device| {
             facts.device = device;
-            match (asker.job(), &facts.device) {
+            match (asker.job, &facts.device) {
                 (Some(job), Some(device)) => in_use::require_same(&job, device),
                 _ => Ok(()),
             }
@@ -177,7 +138,7 @@ impl<'a> Look<'a> {
         let Subject { host, config, .. } = self.subject;
         let kernel = host.kernel;
         let own;
-        let tables = if let Some(known) = self.asker.known() {
+        let tables = if let Some(known) = self.asker.known {
             known.tables
         } else {
             own = Tables::read(kernel)?;
@@ -193,7 +154,7 @@ impl<'a> Look<'a> {
         // What follows is about the device that has the filesystem.
         let top = inside.as_ref().map_or(device, |inside| &inside.device);
         let rows = table.of_device(top.number);
-        let dir = self.asker.job().and_then(|job| job.dir);
+        let dir = self.asker.job.and_then(|job| job.dir);
         let own_global = match dir.map(KubeletPath::of) {
             Some(KubeletPath::Pod { global }) => Some(global),
             _ => None,
@@ -219,7 +180,7 @@ impl<'a> Look<'a> {
             kernel.pause(MOMENT);
             uses.suspended = top.suspended(kernel);
         }
-        if let Some(job) = self.asker.job() {
+        if let Some(job) = self.asker.job {
             in_use::see_places(&job, table, top, &mut uses)?;
         }
         if uses.there.is_none() && uses.suspended.is_none() {

@@ -30,7 +30,7 @@ pub struct Openings {
 impl<'a> Look<'a> {
     /// A look at a volume that nobody uses, before it is given up. `None`: somebody uses it.
     pub fn idle(subject: Subject<'a>) -> Result<Option<Self>> {
-        let mut seen = Self::at(subject, Asker::CALL);
+        let mut seen = Self::at(subject, Asker::default());
         if let Some(why) = seen.facts.not_its_device {
             bail!("{why}");
         }
@@ -42,12 +42,12 @@ impl<'a> Look<'a> {
     /// Everyone who has the device open except this process, which has it open `own` times. A call waits up to
     /// 3 s for short-lived openers.
     pub(super) fn openers(&self, own: usize) -> Result<Openers> {
-        if let Some(known) = self.asker.known() {
+        if let Some(known) = self.asker.known {
             return self.openers_of(known.tables.openings(self.subject.host)?, own);
         }
         let volume = self.facts.volume();
         let is_recorded = volume.is_some_and(|volume| volume.record.made.is_some());
-        let is_person = self.asker.is_person();
+        let is_person = self.asker.is_person;
         self.wait_until(own, |openers| is_person || !openers.may_end(is_recorded))
     }
 

@@ -50,10 +50,6 @@ pub struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    pub(super) fn device(&self, id: &LvId) -> Option<&'a Device> {
-        self.devices.get(id)
-    }
-
     /// LVM's row of a volume, taken from the list. `None`: it is not in the list.
     pub(super) fn volume(&self, id: &LvId) -> Result<Option<&'a Volume>> {
         let is_its = |group: &&Group| group.name == id.vg().as_str();

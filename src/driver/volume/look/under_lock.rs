@@ -65,7 +65,7 @@ pub fn look_under_lock<'a>(
         let device = seen.facts.device.clone();
         let unlocked = device.filter(|device| holding.of.as_ref() != Some(&device.lv_uuid));
         if let Some(device) = unlocked {
-            if !asker.is_person() {
+            if !asker.is_person {
                 let decision = seen.settle_up_to(Level::Uses, wish)?;
                 if let Decision::Ready | Decision::Keep { .. } | Decision::Refuse(_) = decision {
                     return Ok((seen, decision));
@@ -73,7 +73,7 @@ pub fn look_under_lock<'a>(
             }
             holding.hold_volume(kernel, device.target(), patience)?;
             // Of many volumes that were listed just now, only those that are read are looked for again.
-            if asker.known().is_none() {
+            if asker.known.is_none() {
                 continue;
             }
         }
@@ -87,18 +87,17 @@ pub fn look_under_lock<'a>(
         if !holding.is_made && holding.group.is_none() && seen.facts.is_new() {
             drop(lock::hold_group(kernel, vg, patience)?);
             holding.is_made = true;
-            asker = asker.without_list();
+            asker.known = None;
             continue;
         }
-        let is_unread = matches!(asker, Asker::Person { unread: true, .. });
-        if let (Decision::Look(_), false) = (&decision, is_unread) {
+        if let (Decision::Look(_), false) = (&decision, asker.unread) {
             let device = seen.facts.device.as_ref();
-            if asker.known().is_some() && device.is_some_and(|one| !one.is_still_there(kernel)) {
-                asker = asker.without_list();
+            if asker.known.is_some() && device.is_some_and(|one| !one.is_still_there(kernel)) {
+                asker.known = None;
                 *holding = HeldLocks::default();
                 continue;
             }
-            let is_sure = asker.is_person() || holding.group.is_some();
+            let is_sure = asker.is_person || holding.group.is_some();
             let most = if is_sure { Level::Room } else { Level::Inside };
             decision = seen.settle_up_to(most, wish)?;
         }

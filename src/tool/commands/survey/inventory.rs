@@ -60,7 +60,7 @@ impl<'a> Inventory<'a> {
         }
         let asked = began.elapsed();
         let devices = volumes.iter().filter(|volume| !volume.is_pool());
-        let devices = devices.filter_map(|volume| Device::listed(host.kernel, volume).ok()?);
+        let devices = devices.filter_map(|volume| Device::find(host.kernel, &volume.id).ok()?);
         let devices = devices.map(|device| (device.id.clone(), device)).collect();
         Ok(Self {
             host,

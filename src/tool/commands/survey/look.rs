@@ -52,8 +52,13 @@ pub fn look(subject: Subject, known: Option<Known>, request: Request) -> Result<
         }
         None => Wish::of_person(config, id, request.fs, request.read_only),
     };
-    let unread = request.unread;
-    let (asker, mut holding) = (Asker::Person { known, unread }, HeldLocks::default());
+    let asker = Asker {
+        is_person: true,
+        unread: request.unread,
+        known,
+        ..Asker::default()
+    };
+    let mut holding = HeldLocks::default();
     let (mut seen, mut decision) =
         look_under_lock(subject, asker, &wish, request.patience, &mut holding)?;
     let is_shared = seen.facts.volume().is_some_and(|v| v.lock.is_some());

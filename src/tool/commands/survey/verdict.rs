@@ -4,7 +4,7 @@ use anyhow::Error;
 use serde::{Serialize, Serializer};
 
 use driver::names::{LvId, Shown, folded};
-use driver::volume::{Content, Decision, Elsewhere, Facts, Grow, Lvm, Making, Reason, lock};
+use driver::volume::{Content, Decision, Facts, Grow, Lvm, Making, Reason, lock};
 
 /// The result of a volume's next mount, as far as it can be known without mounting.
 #[derive(Debug)]
@@ -184,10 +184,8 @@ fn to_do(decision: &Decision) -> Vec<String> {
                 let now = mount.grow == when;
                 now.then(|| "grow it to the size of the volume".to_owned())
             };
-            let elsewhere = mount.alive.iter().flatten().map(|other| {
-                let other = Elsewhere::list(std::slice::from_ref(other));
-                format!("mounted elsewhere: {other}")
-            });
+            let elsewhere = mount.alive.iter().flatten();
+            let elsewhere = elsewhere.map(|other| format!("mounted elsewhere: {other}"));
             let mut steps: Vec<String> = elsewhere.collect();
             let check = "check it with e2fsck -p, which must find nothing that it cannot repair";
             steps.extend(mount.check.then(|| check.to_owned()));
