@@ -61,6 +61,7 @@ man /tmp | `cargo xtask DIR` writes both
 completions bash | there is no `completions` any more
 key list vg/data | use `cryptsetup luksAddKey`
 log -f | use `journalctl -t flexvolume-lvm -f`
+log --local | use `journalctl -t flexvolume-lvm`
 header-backup | use `cryptsetup luksHeaderBackup
 adopt vg/data --key-file x | there is no `adopt --key-file` any more
 export --help | there is no `export` any more

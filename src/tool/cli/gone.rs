@@ -24,6 +24,11 @@ const GONE: &[(&str, &str, &str)] = &[
     ),
     ("log", "-f", FOLLOW),
     ("log", "--follow", FOLLOW),
+    (
+        "log",
+        "--local",
+        "use `journalctl -t flexvolume-lvm`, whose times are those of this host",
+    ),
     ("status", "--watch", "use `watch flexvolume-lvm status`"),
     ("status", "--sort", JSON),
     ("status", "--bytes", JSON),

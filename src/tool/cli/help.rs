@@ -19,7 +19,6 @@ pub const LOG: &str = "\
 Examples:
   flexvolume-lvm log --failed --since 1h    what failed in this hour, and why
   flexvolume-lvm log vg0/data               the calls about one volume
-  flexvolume-lvm log --local                times of this host's time zone
   journalctl -t flexvolume-lvm -f           new calls, as they come
 
 Exit codes:

@@ -9,4 +9,3 @@ pub mod metrics;
 pub mod operator;
 pub mod status;
 pub mod survey;
-mod time;

@@ -1,11 +1,10 @@
 //! One call, as its entry in the log has it.
 
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::commands::time::date;
 use driver::names::folded;
 
 #[allow(clippy::struct_field_names)] // `call` is what the entry calls it
@@ -65,6 +64,12 @@ fn as_tools<S: Serializer>(steps: &Option<String>, to: S) -> Result<S::Ok, S::Er
 #[allow(clippy::trivially_copy_pass_by_ref)] // as well
 fn as_outcome<S: Serializer>(failed: &bool, to: S) -> Result<S::Ok, S::Error> {
     outcome(*failed).serialize(to)
+}
+
+/// A time as it is shown: RFC 3339, in UTC.
+pub fn date(time: u64) -> String {
+    let time = UNIX_EPOCH.checked_add(Duration::from_secs(time));
+    humantime::format_rfc3339_seconds(time.unwrap_or(UNIX_EPOCH)).to_string()
 }
 
 fn outcome(failed: bool) -> &'static str {

@@ -4,19 +4,18 @@ mod call;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::Result;
-use tz::TimeZone;
+use anyhow::{Context, Result};
 
 use super::survey::Pods;
-use super::time::{When, before, date, date_in, local_zone};
 use crate::output::{Printed, columns, indented, printed, red, titles, width};
 use driver::config::Config;
 use driver::host::Host;
 use driver::names::{LvId, Shown};
 
 pub use call::Call;
+use call::date;
 use source::read;
 
 #[derive(Debug, clap::Args)]
@@ -27,28 +26,19 @@ pub struct Log {
     /// Only calls that failed
     #[arg(long)]
     failed: bool,
-    /// Only calls since this: an age (1h, 2days), today, yesterday, or a date with or without a time
-    #[arg(long, value_name = "WHEN", value_parser = When::parse)]
-    since: Option<When>,
-    /// Show and read times in this host's time zone, not in UTC
-    #[arg(long)]
-    local: bool,
+    /// Only calls since this: an age (1h, 2days), or a date with or without a time, in UTC
+    #[arg(long, value_name = "WHEN", value_parser = time_of)]
+    since: Option<u64>,
     /// How many calls to show, from the last
     #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 100)]
     lines: usize,
-    /// Print JSON, with all times in UTC
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(host: &Host, config: &Config, args: &Log) -> Result<Printed> {
-    let zone = if args.local {
-        local_zone()?
-    } else {
-        TimeZone::utc()
-    };
-    let oldest = args.since.as_ref().map_or(0, |when| when.in_zone(&zone));
-    let mut calls = read(host, config, oldest)?;
+    let mut calls = read(host, config, args.since.unwrap_or_default())?;
     if let Some(word) = &args.name {
         let volume = LvId::from_device(word).map_or(word.clone(), |id| id.to_string());
         // The log has no UIDs of pods.
@@ -61,11 +51,33 @@ pub fn run(host: &Host, config: &Config, args: &Log) -> Result<Printed> {
         ([], None) if !args.failed && args.since.is_none() => "no call is in the log\n".to_owned(),
         ([], None) => "no such call is in the log\n".to_owned(),
         ([], Some(word)) => format!("no such call about {} is in the log\n", word.shown()),
-        (calls, _) => in_columns(calls, &zone, true),
+        (calls, _) => in_columns(calls, true),
     };
     let mut printed = printed(&calls, text, args.json)?;
     printed.code = u8::from(args.name.is_some() && calls.is_empty());
     Ok(printed)
+}
+
+/// What a person means by `--since`, in seconds since the epoch.
+fn time_of(text: &str) -> Result<u64> {
+    if let Ok(ago) = humantime::parse_duration(text) {
+        return Ok(before(ago));
+    }
+    let rest = match text.len() {
+        10 => " 00:00:00",
+        16 => ":00",
+        _ => "",
+    };
+    let time = humantime::parse_rfc3339_weak(&format!("{text}{rest}")).context(
+        "write how long ago, such as 1h or 2days, or a time in UTC, such as 2026-11-21 or \"2026-11-21 10:00\"",
+    )?;
+    Ok(time.duration_since(UNIX_EPOCH)?.as_secs())
+}
+
+/// The time so long ago.
+fn before(ago: Duration) -> u64 {
+    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    now.saturating_sub(ago).as_secs()
 }
 
 /// The last calls about a volume.
@@ -96,12 +108,12 @@ pub fn since(host: &Host, config: &Config, since: Duration) -> Result<Vec<Call>>
 }
 
 /// Calls in columns; below one that failed, why.
-pub fn in_columns(calls: &[Call], zone: &TimeZone, with_titles: bool) -> String {
+pub fn in_columns(calls: &[Call], with_titles: bool) -> String {
     let titles = with_titles.then(|| titles(["TIME", "CALL", "VOLUME", "POD", "TOOK", "OUTCOME"]));
     let or_none = |text: Option<&String>| text.map_or("-", String::as_str).to_owned();
     let rows = calls.iter().map(|call| {
         vec![
-            date_in(zone, call.time),
+            date(call.time),
             call.call.clone(),
             or_none(call.volume.as_ref().or(call.name.as_ref())),
             or_none(call.pod.as_ref()),
@@ -156,12 +168,30 @@ mod tests {
                 "outcome": "failed", "message": hostile,
             });
             let calls = [Call::parse(entry.to_string().as_bytes()).unwrap()];
-            let text = in_columns(&calls, &TimeZone::utc(), false).replace(&red("failed"), "failed");
+            let text = in_columns(&calls, false).replace(&red("failed"), "failed");
             let lines = text.lines().count();
             prop_assert!(lines <= 3 && has_lines(&text, lines), "{text:?}");
             let json = serde_json::to_string(&calls).unwrap();
             prop_assert!(has_lines(&json, 1), "{json:?}");
         }
+    }
+
+    #[test]
+    fn a_time_is_an_age_or_what_a_clock_shows_in_utc() {
+        for (text, want) in [
+            ("2026-11-21", Some(1_795_219_200)),
+            ("2026-07-01 10:00", Some(1_782_900_000)),
+            ("2026-11-21T10:00:30Z", Some(1_795_255_230)),
+            ("yesterday", None),
+            ("21.11.2026", None),
+            ("2026-13-21", None),
+            ("1", None),
+            ("", None),
+        ] {
+            assert_eq!(time_of(text).ok(), want, "{text}");
+        }
+        let (hour, week) = (time_of("1h").unwrap(), time_of("7days 1h").unwrap());
+        assert!((7 * 86_400..7 * 86_400 + 60).contains(&(hour - week)));
     }
 
     #[test]

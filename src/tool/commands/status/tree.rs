@@ -5,7 +5,6 @@ use std::fmt::Write;
 
 use anyhow::Result;
 use serde::Serialize;
-use tz::TimeZone;
 
 use super::row::Line;
 use crate::commands::log::{self, Call};
@@ -66,7 +65,7 @@ pub fn of(inventory: &Inventory, volume: &Volume, json: bool) -> Result<Printed>
         Ok(calls) if calls.is_empty() => text.push_str("Last calls:  none in the log\n"),
         Ok(calls) => {
             let _ = writeln!(text, "\n{}", bold("Last calls"));
-            text.push_str(&log::in_columns(&calls, &TimeZone::utc(), false));
+            text.push_str(&log::in_columns(&calls, false));
         }
         Err(error) => {
             let _ = writeln!(text, "Last calls:  not known: {error:#}");
