@@ -78,7 +78,8 @@ status --watch | any more: use `
 status --sort=size | any more: use `
 status --bytes | any more: use `
 status -o=volume | any more: use `
-status -n | any more: use `";
+status -n | any more: use `
+status -w | any more: `status VG/LV` shows device";
 
 #[test]
 fn a_word_that_is_gone_says_what_to_use() {

@@ -65,19 +65,6 @@ fn a_list_is_as_wide_as_the_terminal_and_whole_through_a_pipe() {
         piped.contains("  97 % filled    pool") && !piped.contains('█'),
         "{piped}"
     );
-    // A cell that does not fit the line stands below it.
-    let wide = on_a_terminal(&machine, 80, "status -w");
-    assert!(longest(&wide) <= 80, "{wide}");
-    assert!(
-        wide.ends_with("\n  uuid: ab\n") && wide.contains("  full  "),
-        "{wide}"
-    );
-    let (piped, _) = says(&machine, &["status", "-w"]);
-    assert_eq!(
-        words(&on_a_terminal(&machine, 300, "status -w")),
-        words(&piped)
-    );
-    assert_eq!(piped.lines().count(), 3, "{piped}");
 }
 
 #[test]
@@ -128,7 +115,7 @@ fn a_long_name_has_a_line_of_its_own_and_cuts_no_health() {
             (r#""origin":""#, &format!(r#""origin":"{origin}"#)),
         ];
         let machine = named(&vg, &lv, &fields);
-        for flag in ["", "-w", "-x"] {
+        for flag in ["", "-x"] {
             let screen = on_a_terminal(&machine, 80, &format!("status {flag}"));
             let lines: Vec<&str> = screen.lines().collect();
             let mut rows = lines.iter().filter(|line| line.chars().count() <= 80);

@@ -94,7 +94,6 @@ fn hostile_text_adds_no_line_to_a_list() {
             &["check", "vg/data"],
             &["check", "-o", "volumeID=x", "-o", &format!("{word}=x")],
             &["status"],
-            &["status", "-w"],
             &["status", "vg/data"],
             &["status", &word],
             &["log"],

@@ -138,7 +138,7 @@ fn a_shell_completes_commands_options_and_values_and_no_call_out() {
         return;
     }
     let cases = [
-        ("stat\t--wi\t", "<status><--wide>"),
+        ("stat\t--un\t", "<status><--unwell>"),
         ("allow\t--y\t", "<allow-format><--yes>"),
         ("install --attach fal\t", "<install><--attach><false>"),
         ("mountd\t/x", "<mountd/x>"),

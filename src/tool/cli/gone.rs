@@ -36,6 +36,8 @@ const GONE: &[(&str, &str, &str)] = &[
     ("status", "-o", JSON),
     ("status", "--noheadings", JSON),
     ("status", "-n", JSON),
+    ("status", "-w", WIDE),
+    ("status", "--wide", WIDE),
     ("check", "-f", MANIFEST),
     ("check", "--file", MANIFEST),
     ("check", "--name", "use `check --idle VG/NAME`"),
@@ -47,6 +49,8 @@ const BACKUP: &str = "use `cryptsetup luksHeaderBackup --header-backup-file FILE
 const MOVING: &str = "moving.md of the documentation has the objects, and a line of jq that makes them of `status --json`";
 const JSON: &str = "use `status --json` and jq, such as `jq -r '.volumes | sort_by(.size_bytes)[] | \
                     [.volume, .size_bytes, .health] | @tsv'`";
+const WIDE: &str = "`status VG/LV` shows device, UUID, record, mounts and last calls of a volume, and `status --json` \
+                    all but the calls of all volumes";
 const MANIFEST: &str = "use `check VG/LV` with `--fs`, `--ro`, or `-o KEY=VALUE` for each option of the pod; \
                         replace-the-script.md of the documentation has a line of jq that makes these of all pods";
 

@@ -38,7 +38,6 @@ fn commands_that_only_look_change_nothing() {
     let before = all_of_it(&node, &devices);
     for args in [
         &["status"][..],
-        &["status", "--wide"],
         &["status", "looked/damaged"],
         &["check"],
         &["check", "looked/inactive"],

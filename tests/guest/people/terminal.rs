@@ -93,7 +93,6 @@ fn names_of_a_pods_processes_and_directories_add_no_line() {
             "by the host itself at /run/evil [2J forged",
         ),
         (&["status"], "pod [2J forged"),
-        (&["status", "-w"], "/run/evil [2J forged/data"),
         (&["status", held], "mounted elsewhere: pod [2J forged"),
         (&["status", open], "used by pod [2J forged"),
         (&["status", hosts], "─ /run/evil [2J forged"),

@@ -3,7 +3,7 @@
 mod call;
 mod source;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
@@ -93,14 +93,6 @@ pub fn volumes(host: &Host, config: &Config) -> Result<BTreeSet<String>> {
     const DAY: Duration = Duration::from_secs(86_400);
     let calls = since(host, config, DAY)?.into_iter();
     Ok(calls.filter_map(|call| call.volume).collect())
-}
-
-/// When each volume was mounted last, as far as the log goes back.
-pub fn last_mounts(host: &Host, config: &Config) -> Result<BTreeMap<String, String>> {
-    let mut calls = read(host, config, 0)?;
-    calls.retain(|call| !call.failed && ["mount", "mountdevice"].contains(&&*call.call));
-    let of = |call: Call| Some((call.volume?, date(call.time)));
-    Ok(calls.into_iter().filter_map(of).collect())
 }
 
 pub fn since(host: &Host, config: &Config, since: Duration) -> Result<Vec<Call>> {

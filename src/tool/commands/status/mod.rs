@@ -13,7 +13,6 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::commands::log;
 use crate::commands::survey::{Choice, Finding, GroupHealth, Inventory, Severity};
 use crate::output::{
     self, Printed, bold, columns, columns_of, counted, cut, percent, printed, red, share, titles,
@@ -23,7 +22,7 @@ use driver::config::Loaded;
 use driver::host::{Host, own_name};
 use driver::lvm::{KeptAway, Volume};
 use driver::names::LvId;
-use row::{Cells, MORE, TITLES};
+use row::{Cells, TITLES};
 
 /// How long the list reads devices at least. Mounted and inactive volumes need no reading.
 const SHORTEST: Duration = Duration::from_millis(400);
@@ -35,9 +34,6 @@ pub struct Status {
     /// kubelet's names of volumes [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Show devices, UUIDs, records and mount points too, on a second line if the terminal is too narrow
-    #[arg(short, long)]
-    wide: bool,
     /// Show only volumes and groups that are not well, and volumes that would not mount; the exit code is 1 if
     /// there is any
     #[arg(short = 'x', long)]
@@ -98,11 +94,6 @@ fn list(inventory: &Inventory, choice: &Choice, args: &Status) -> Result<Printed
     let is_all = args.names.is_empty();
     let kept = is_all.then(|| inventory.kept_away());
     let kept = kept.unwrap_or_default();
-    // Only where they are shown: the whole log is read for them. `log` names a log that cannot be read.
-    let last_mounts = args
-        .wide
-        .then(|| log::last_mounts(inventory.host, inventory.config));
-    let last_mounts = last_mounts.and_then(Result::ok).unwrap_or_default();
     if !args.unwell && !args.json {
         inventory.forgo_log();
     }
@@ -137,8 +128,7 @@ fn list(inventory: &Inventory, choice: &Choice, args: &Status) -> Result<Printed
             let Some(volume) = inventory.volume(id) else {
                 continue;
             };
-            let (mut line, _) = Line::of(inventory, volume, longest(volume));
-            line.last_mount = last_mounts.get(&line.volume).cloned();
+            let (line, _) = Line::of(inventory, volume, longest(volume));
             if args.unwell && !line.unwell {
                 continue;
             }
@@ -159,7 +149,7 @@ fn list(inventory: &Inventory, choice: &Choice, args: &Status) -> Result<Printed
     let mut text = if inventory.groups.is_empty() && rows.is_empty() {
         "LVM shows no volume groups; see `vgs`, `pvs`\n".to_owned()
     } else {
-        in_columns(&rows, args.wide)
+        in_columns(&rows)
     };
     if is_all {
         report.lost = inventory.lost().iter().map(LvId::to_string).collect();
@@ -187,15 +177,15 @@ fn list(inventory: &Inventory, choice: &Choice, args: &Status) -> Result<Printed
     Ok(printed)
 }
 
-/// The rows, and no wider than the terminal. `--wide` puts what does not fit below its row.
-fn in_columns(rows: &[Cells], is_wide: bool) -> String {
+/// The rows below their titles, and no wider than the terminal.
+fn in_columns(rows: &[Cells]) -> String {
     let width = output::width();
-    let usual = TITLES.len();
-    let all = columns(&table(rows, usual.saturating_add(MORE.len())));
-    if is_wide && all == cut(&all, width) {
-        return all;
-    }
-    let mut table = table(rows, usual);
+    let or_none = |cell: &String| match cell.as_str() {
+        "" => "-".to_owned(),
+        _ => cell.clone(),
+    };
+    let rows = rows.iter().map(|row| row.iter().map(or_none).collect());
+    let mut table: Vec<Cells> = [titles(TITLES)].into_iter().chain(rows).collect();
     let apart = names_apart(&mut table, width);
     let mut text = String::new();
     for (n, line) in cut(&columns(&table), width).lines().enumerate() {
@@ -203,28 +193,8 @@ fn in_columns(rows: &[Cells], is_wide: bool) -> String {
             let _ = writeln!(text, "{name}");
         }
         let _ = writeln!(text, "{line}");
-        let cells = rows.get(n.wrapping_sub(1)).filter(|_| is_wide);
-        let cells = cells.into_iter().flat_map(|row| row.iter().skip(usual));
-        for (title, cell) in MORE.iter().zip(cells).filter(|(_, cell)| !cell.is_empty()) {
-            let _ = writeln!(text, "  {}: {cell}", title.to_lowercase());
-        }
     }
     text
-}
-
-/// The titles, and so many cells of each row.
-fn table(rows: &[Cells], number: usize) -> Vec<Cells> {
-    let head = [titles(TITLES), titles(MORE)].concat();
-    let all = [head].into_iter().chain(rows.iter().cloned());
-    let all = all.map(|row| {
-        let cells = row.into_iter().chain(std::iter::repeat(String::new()));
-        let or_none = |cell: String| match cell.as_str() {
-            "" => "-".to_owned(),
-            _ => cell,
-        };
-        cells.map(or_none).take(number).collect()
-    });
-    all.collect()
 }
 
 /// Takes the names that would push `HEALTH` out of the terminal from the rows: each gets a line of its own above its
@@ -280,7 +250,7 @@ fn group_cells(inventory: &Inventory, health: &GroupHealth, findings: &[Finding]
 
 /// The row of a group that is on this node's disks, and that this node does not use.
 fn kept_cells(vg: &str, owner: &str) -> Cells {
+    let [name, group] = [bold(vg), "group".to_owned()];
     let none = String::new;
-    let group = "group".to_owned();
-    vec![bold(vg), owner.to_owned(), none(), none(), group]
+    vec![name, owner.to_owned(), none(), none(), group, none(), none()]
 }

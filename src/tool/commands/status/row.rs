@@ -39,8 +39,6 @@ pub struct Line {
     /// Users that are no pods: the host itself, `swap`, devices on top, another node of a shared group.
     pub other_users: Vec<String>,
     pub next_mount: Option<Verdict>,
-    /// When a call last mounted it, if that was asked for and the log goes back so far.
-    pub last_mount: Option<String>,
 }
 
 /// The layer below the filesystem of an encrypted volume, as far as it is known without a passphrase.
@@ -124,7 +122,6 @@ impl Line {
                 .as_ref()
                 .map(|device| device.path.shown().to_string()),
             next_mount: health.verdict,
-            last_mount: None,
         };
         (line, facts)
     }
@@ -183,15 +180,11 @@ pub const TITLES: [&str; 7] = [
     "SIZE",
     "USED BY",
 ];
-/// The titles of what `--wide` adds.
-pub const MORE: [&str; 5] = ["DEVICE", "UUID", "RECORD", "MOUNTED AT", "LAST MOUNT"];
-
-/// A row of the list: a cell for each title, then for each of [`MORE`]. An empty cell is shown as `-`.
+/// A row of the list: a cell for each title. An empty cell is shown as `-`.
 pub type Cells = Vec<String>;
 
 impl Line {
     pub fn cells(&self, inventory: &Inventory, volume: &Volume) -> Cells {
-        let or_none = |text: Option<&String>| text.cloned().unwrap_or_default();
         let is_pool = volume.is_pool();
         // A snapshot with space of its own is lost once that is full, whatever its filesystem has.
         let used = if is_pool || volume.is_thick_snapshot() {
@@ -203,7 +196,7 @@ impl Line {
         let fs = match (&self.encrypted, &self.fs) {
             _ if is_pool => "pool".to_owned(),
             (Some(_), fs) => format!("luks2/{}", fs.as_deref().unwrap_or("-")),
-            (None, fs) => or_none(fs.as_ref()),
+            (None, fs) => fs.clone().unwrap_or_default(),
         };
         let next = self.next_mount.as_ref().map(|verdict| match verdict {
             verdict if self.unwell && verdict.is_refused() => red(verdict.short()),
@@ -223,11 +216,6 @@ impl Line {
             fs,
             volume.size.rounded(),
             self.users(inventory, volume),
-            or_none(self.device.as_ref()),
-            self.uuid.clone(),
-            self.record.join(" "),
-            self.mounted_at.join(" "),
-            or_none(self.last_mount.as_ref()),
         ]
     }
 
