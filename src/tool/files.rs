@@ -107,12 +107,6 @@ pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     Ok(file.sync_all()?)
 }
 
-/// Makes a file of that size anew, which takes no space.
-pub fn sparse(path: &Path, size: u64) -> Result<()> {
-    write(path, &[], 0o600)?;
-    Ok(OpenOptions::new().write(true).open(path)?.set_len(size)?)
-}
-
 /// Gives a file, or a symbolic link itself, a second name.
 pub fn second_name(of: &Path, name: &Path) -> Result<()> {
     remove(name)?;

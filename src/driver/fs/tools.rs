@@ -4,12 +4,11 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::scan::superblock_of;
-use super::superblock::Family;
 use crate::host::{Command, Host, Lock, Node, ToolError};
-use crate::names::{FsType, Shown};
+use crate::names::FsType;
 use crate::volume::Permit;
 
 /// No blocks kept for root, which a pod's volume has no use for; tables are cleared by the kernel
@@ -24,31 +23,6 @@ const XFS_AND_BTRFS: &str = "-q -K";
 
 /// A device that is open, and its name.
 type Opened<'a> = (&'a Arc<File>, &'a Path);
-
-/// Runs mkfs as [`mkfs`] does on a regular file, never on a device. mkfs writes nothing, where it can be told so.
-pub fn try_mkfs(host: &Host, fs: FsType, file: &Path, more: &[&str], lock: &Lock) -> Result<()> {
-    if !host.kernel.is_file(file) {
-        bail!("{} is not a regular file", file.shown());
-    }
-    let node = Node {
-        path: file.to_owned(),
-        name: file.to_owned(),
-    };
-    let dry = match Family::of(fs) {
-        Family::Ext => Some("-n"),
-        Family::Xfs => Some("-N"),
-        Family::Btrfs => None,
-    };
-    let (tool, options) = mkfs_of(fs, more);
-    // It changes no volume, so a command that only looks may run it.
-    let command = Command::reads(tool, host.limits.make)
-        .stdin(lock.file())
-        .args(options.split(' '))
-        .args(more)
-        .args(dry);
-    host.run(&command.device(&node))?;
-    Ok(())
-}
 
 /// Runs mkfs on a device that holds nothing. `again`: it may overwrite what a killed mkfs left.
 pub fn mkfs(

@@ -146,11 +146,6 @@ impl Kernel {
         fs::symlink_metadata(path).is_ok()
     }
 
-    /// Whether `path` is a regular file, not following a link in its last part.
-    pub fn is_file(&self, path: &Path) -> bool {
-        fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
-    }
-
     /// Opens a block device for reading, which keeps its number from being given to another one;
     /// exclusively, it fails with EBUSY while anything else (a mount, swap, another device) has claimed
     /// it. ENXIO: another device is there.

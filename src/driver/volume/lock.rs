@@ -65,12 +65,6 @@ pub fn hold_group(kernel: &Kernel, vg: &VgName, limit: Duration) -> Result<Lock>
     hold_file(kernel, &path, limit).with_context(|| format!("locking the group {vg}"))
 }
 
-/// Takes the lock of the file on which `check` tries a tool.
-pub fn hold_trial(kernel: &Kernel, limit: Duration) -> Result<Lock> {
-    let path = Path::new(LOCK_DIR).join("trial.lock");
-    hold_file(kernel, &path, limit)
-}
-
 fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
     // flock(2) cannot wait with a limit and be woken by a signal, so this loop tries again, less and less
     // often.

@@ -106,8 +106,8 @@ pub enum Task {
     Log(log::Log),
     /// What the next mount of a volume would do, and why
     ///
-    /// It asks e2fsck and mkfs too, in a way that writes to no volume; what only the kernel finds when it
-    /// mounts xfs or btrfs it cannot know.
+    /// It asks e2fsck too, in a way that writes to no volume. It cannot know what only mkfs finds, or the kernel
+    /// when it mounts xfs or btrfs.
     #[command(after_long_help = help::CHECK)]
     Check(check::Check),
     /// What is wrong on this node, and the command that helps

@@ -96,29 +96,11 @@ fn the_list_tells_who_uses_each_volume_and_how_full_it_is() {
     assert_eq!(report["volumes"].as_array().unwrap().len(), 6);
 }
 
-/// The mount does as `check` says.
 #[test]
-fn check_asks_the_tools_that_the_mount_would_run() {
+fn check_asks_e2fsck_as_the_mount_does() {
     let (group, volume) = Group::with_data("asked");
     let node = logging("asked", "");
-    for (fs, words) in [
-        ("xfs", "larger than 300MB"),
-        ("btrfs", "too small"),
-        ("ext4", ""),
-    ] {
-        let (said, code) = node.says(&["check", "--fs", fs, "asked/data"]);
-        let mounted = node.mount("pod", &volume.clone().fs(fs));
-        let is_good = mounted.status == "Success";
-        // Before xfsprogs 5.19 there was no smallest size.
-        if fs != "xfs" {
-            assert_eq!(is_good, words.is_empty(), "{mounted:?}");
-        }
-        assert_eq!(code == 0, is_good, "{said}: {mounted:?}");
-        assert!(
-            is_good || (said.contains(words) && said.contains("REFUSED")),
-            "{said}"
-        );
-    }
+    node.up("pod", &volume);
     node.down("pod", &volume);
     let says = |verdict: &str| {
         let (json, code) = node.says(&["check", "--json", "asked/data"]);

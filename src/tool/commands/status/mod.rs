@@ -252,5 +252,13 @@ fn group_cells(inventory: &Inventory, health: &GroupHealth, findings: &[Finding]
 fn kept_cells(vg: &str, owner: &str) -> Cells {
     let [name, group] = [bold(vg), "group".to_owned()];
     let none = String::new;
-    vec![name, owner.to_owned(), none(), none(), group, none(), none()]
+    vec![
+        name,
+        owner.to_owned(),
+        none(),
+        none(),
+        group,
+        none(),
+        none(),
+    ]
 }

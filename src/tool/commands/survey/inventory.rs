@@ -9,8 +9,8 @@ use anyhow::Result;
 
 use super::health::{Health, Seen};
 use super::look::{Look, Request, look};
+use super::objection::objection;
 use super::pods::Pods;
-use super::trial::objection;
 use super::verdict::Verdict;
 use crate::commands::log;
 use driver::config::{Config, Loaded};

@@ -30,7 +30,7 @@ pub struct Request<'a> {
     pub unread: bool,
     /// Who has it open is looked at too, whatever the next mount would make of that.
     pub users: bool,
-    /// The tools of the decided mount are tried, too, without writing to the volume.
+    /// e2fsck is tried, too, if the decided mount runs it, without writing to the volume.
     pub tries: bool,
 }
 

@@ -6,8 +6,8 @@ mod group;
 mod health;
 mod inventory;
 mod look;
+mod objection;
 mod pods;
-mod trial;
 mod verdict;
 
 pub use choice::Choice;

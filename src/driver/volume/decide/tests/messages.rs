@@ -383,7 +383,7 @@ fn the_page_for_who_is_on_call_has_each_reason_with_its_message() {
 
 #[test]
 fn the_schemas_have_the_word_of_each_reason() {
-    const OF_NEXT_MOUNT: &[&str] = &["not-looked-at", "fsck", "mkfs", "no-tool"];
+    const OF_NEXT_MOUNT: &[&str] = &["not-looked-at", "fsck", "no-tool"];
     const OF_IDLE: &[&str] = &["mounted", "inactive", "busy", "shared"];
     for (schema, more) in [
         ("check", OF_NEXT_MOUNT),

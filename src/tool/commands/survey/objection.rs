@@ -1,0 +1,81 @@
+//! What keeps the decided mount from succeeding on this node: what the node lacks, and what e2fsck finds, which writes
+//! nothing to the volume.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use super::look::{Look, Request};
+use super::verdict::Outcome;
+use driver::fs::{self, Condition, Judged};
+use driver::host::Host;
+use driver::host::trust::require_secret;
+use driver::names::Shown;
+use driver::options::Options;
+use driver::volume::{Content, Decision, Facts, Making, Subject};
+
+/// What the node lacks, and if asked to try, the objection of e2fsck.
+pub fn objection(subject: Subject, request: Request, seen: &Look) -> Option<Outcome> {
+    let tried = || tried(subject.host, seen);
+    let lack = lack(subject, request.options, &seen.decision);
+    lack.or_else(|| request.tries.then(tried).flatten())
+}
+
+/// The tool or the passphrase that the decided mount needs and this node does not have.
+fn lack(subject: Subject, options: Option<&Options>, decision: &Decision) -> Option<Outcome> {
+    let Subject { host, config, id } = subject;
+    let (is_encrypted, mkfs) = match decision {
+        Decision::Open { .. } => (true, None),
+        Decision::Make { permit, how } => {
+            let is_encrypted = matches!(how, Making::InLuks { .. });
+            (is_encrypted, Some(format!("mkfs.{}", permit.fs())))
+        }
+        _ => (false, None),
+    };
+    let tools = is_encrypted.then(|| "cryptsetup".to_owned());
+    for tool in tools.into_iter().chain(mkfs) {
+        if let Some(why) = host.tools.lacks(&tool) {
+            let words = format!("{id} cannot be mounted: {why}");
+            return Some(Outcome::Tried("no-tool", words));
+        }
+    }
+    let has_secret = options.is_some_and(|options| options.passphrase.is_some());
+    let key = config
+        .key_file(id.vg())
+        .filter(|_| is_encrypted && !has_secret)?;
+    let problem = require_secret(key).err()?;
+    let key = key.shown();
+    let words = format!("{id} cannot be mounted: reading the key_file {key}: {problem}");
+    Some(Outcome::Tried("no-key", words))
+}
+
+/// The objection of e2fsck, if the mount runs e2fsck.
+fn tried(host: &Host, seen: &Look) -> Option<Outcome> {
+    if !matches!(&seen.decision, Decision::Mount(mount) if mount.check) {
+        return None;
+    }
+    // Of an encrypted volume the device inside, if it is open.
+    let device = seen.facts.top()?;
+    let judged = || -> Result<Judged> {
+        let file = Arc::new(device.open(host.kernel, false)?);
+        let node = device.node(host.kernel);
+        Ok(fs::judged(host, &node, (&file, &device.path))?)
+    };
+    let tried = |words| Some(Outcome::Tried("fsck", words));
+    match judged() {
+        Ok(Judged::Errors) if !is_left_by_a_crash(&seen.facts) => Some(Outcome::Repair(format!(
+            "e2fsck finds errors on {}, and the mount succeeds if `e2fsck -p` can repair them; `e2fsck -n {}` lists them",
+            device.id,
+            device.path.shown()
+        ))),
+        Ok(Judged::Not) => tried(fs::TOO_OLD.to_owned()),
+        Ok(Judged::Well | Judged::Errors) => None,
+        Err(error) => tried(error.to_string()),
+    }
+}
+
+/// `e2fsck -n` replays no log, and would take for errors what the log mends.
+fn is_left_by_a_crash(facts: &Facts) -> bool {
+    let content = facts.top_content();
+    matches!(content, Some(Content::Filesystem(found)) if found.condition == Condition::LogToReplay)
+}
