@@ -95,11 +95,11 @@ fn a_word_that_is_gone_says_what_to_use() {
 /// A command line, and words of its help.
 const HELP: &str = "\
 --help | mountdevice | doctor | Exit codes: | FLEXVOLUME_LVM_CONFIG | Examples:
--h | Look: | status | Decide: | help call-outs
+-h | Commands for people: | status | help call-outs
 help call-outs | mountdevice <directory> | -o volumegroup=VG
 status --help | --unwell | status [OPTIONS] [NAME]...
 mount --help | mount <directory> <options>
-init -h | init [--verbose]
+init -h | --verbose tells each step
 help mount | mount <directory> <options>
 help status | --unwell";
 

@@ -8,34 +8,10 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 
-use crate::output::wrapped;
 use driver::calls::{self, VERBOSE};
 use driver::host::Kernel;
 use driver::options::by_hand;
 
-/// How a call-out is made by hand, if the words ask for its help.
-pub fn help(words: &[OsString], program: &str) -> Option<String> {
-    let [name, flag] = words else { return None };
-    let (name, usage) = calls::named(name)?;
-    (flag == "--help" || flag == "-h").then(|| {
-        let example = if usage.contains("<options>") {
-            OPTIONS
-        } else {
-            ""
-        };
-        let usage = format!("{name} {usage}");
-        let usage = format!("Usage: {program} {} [{VERBOSE}]", usage.trim_end());
-        // Behind a long path, lines are left to the terminal.
-        let width = WIDTH.max(program.len().saturating_add(48));
-        let usage = wrapped(&usage, width).join("\n       ");
-        format!(
-            "A call-out of kubelet: answers with one JSON document.\n\n{usage}\n\n{example}{STEPS}"
-        )
-    })
-}
-
-/// What fits a terminal of 80 columns behind an indentation.
-const WIDTH: usize = 72;
 const OPTIONS: &str = "\
 <options> is JSON as kubelet writes it, @FILE or - (standard input) with that
 JSON, or by hand:

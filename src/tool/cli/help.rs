@@ -3,6 +3,14 @@
 //! At most 80 columns wide: clap does not wrap lines that are indented. Two columns with two spaces between, or
 //! the second below the first. `xtask` makes man pages of them.
 
+/// Those of a command that has no others.
+pub const EXIT_CODES: &str = "
+
+Exit codes:
+  0  done
+  1  it failed; what was done before that is printed
+  2  the command line is wrong, or only root may do that";
+
 pub const STATUS: &str = "\
 Examples:
   flexvolume-lvm status                 what is on this node, and who uses it
@@ -58,50 +66,24 @@ pub const METRICS: &str = "\
 Examples:
   flexvolume-lvm metrics    the metrics, on standard output
   flexvolume-lvm metrics --textfile /var/lib/prometheus/node-exporter
-      the same as flexvolume-lvm.prom in that directory, in one step
-
-Exit codes:
-  0  done
-  1  it failed, and the file is as it was
-  2  the command line is wrong, or only root may do that";
+      the same as flexvolume-lvm.prom in that directory, in one step";
 
 pub const ADOPT: &str = "\
 Examples:
-  flexvolume-lvm adopt vg0/data    the next mount takes the filesystem there
-
-Exit codes:
-  0  done
-  1  it failed, and nothing was changed
-  2  the command line is wrong, or only root may do that";
+  flexvolume-lvm adopt vg0/data    the next mount takes the filesystem there";
 
 pub const ALLOW_FORMAT: &str = "\
 Examples:
   flexvolume-lvm allow-format vg0/data          asks first
-  flexvolume-lvm allow-format --yes vg0/data    for scripts
-
-Exit codes:
-  0  done
-  1  it failed, or you said no, and nothing was changed
-  2  the command line is wrong, or only root may do that";
+  flexvolume-lvm allow-format --yes vg0/data    for scripts";
 
 pub const INSTALL: &str = "\
 Examples:
   ./lvm install --link    this driver, and the command flexvolume-lvm
   ./lvm install --plugin-dir /var/lib/kubelet/volumeplugins
       where kubelet has this --volume-plugin-dir
-  ./lvm install --attach true    on a new node, in the mode of the bash script
-
-Exit codes:
-  0  done
-  1  it failed; what was done before that is printed
-  2  the command line is wrong, or only root may do that";
+  ./lvm install --attach true    on a new node, in the mode of the bash script";
 
 pub const UNINSTALL: &str = "\
 Examples:
-  flexvolume-lvm uninstall    the driver that was there before is put back
-
-Exit codes:
-  0  done, or there was nothing to remove
-  1  it failed, as with a volume that is still mounted; what was done before
-     that is printed
-  2  the command line is wrong, or only root may do that";
+  flexvolume-lvm uninstall    the driver that was there before is put back";

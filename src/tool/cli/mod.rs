@@ -29,18 +29,8 @@ const USAGE: u8 = 2;
 #[inline(never)]
 pub fn main(args: &[OsString], words: &[OsString]) -> Printed {
     match words.first() {
-        Some(first) if calls::named(first).is_some() => {
-            // kubelet never says --help.
-            let help = by_hand::help(words, &program(args));
-            help.map_or_else(|| call_out(args, words), Printed::text)
-        }
-        Some(first) if first == "help" && words.get(1).is_some_and(|word| word == "call-outs") => {
-            Printed::text(by_hand::call_outs())
-        }
-        Some(first) if first == "help" && words.get(1).is_some_and(is_call_out) => {
-            let words = [words.get(1).cloned().unwrap_or_default(), "--help".into()];
-            Printed::text(by_hand::help(&words, &program(args)).unwrap_or_default())
-        }
+        Some(_) if asks_for_call_outs(words) => Printed::text(by_hand::call_outs()),
+        Some(first) if is_call_out(first) => call_out(args, words),
         Some(first) if is_for_people(first) => people(args),
         Some(first) if let Some(said) = first.to_str().and_then(gone::command) => {
             Printed::failure(said, USAGE)
@@ -86,6 +76,15 @@ fn is_for_people(word: &OsStr) -> bool {
 
 fn is_call_out(word: &OsString) -> bool {
     calls::named(word).is_some()
+}
+
+/// Whether the words are `help call-outs`, `help mount` or `mount --help`. kubelet never says --help.
+fn asks_for_call_outs(words: &[OsString]) -> bool {
+    match words {
+        [first, what, ..] if first == "help" => what == "call-outs" || is_call_out(what),
+        [first, flag] => is_call_out(first) && (flag == "--help" || flag == "-h"),
+        _ => false,
+    }
 }
 
 fn is_nearly_a_command(word: &OsStr) -> bool {

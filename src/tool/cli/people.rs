@@ -1,6 +1,5 @@
 //! The commands for people as clap knows them, and what each is done by.
 
-use std::fmt::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -9,7 +8,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use super::help;
 use crate::commands::{check, doctor, log, metrics, operator, status};
 use crate::install;
-use crate::output::{Printed, bold};
+use crate::output::Printed;
 use driver::config::Loaded;
 use driver::host::{Host, NAME, Writing};
 use driver::names::LvId;
@@ -24,35 +23,16 @@ pub struct People {
     pub task: Task,
 }
 
-/// The commands in groups, as a person looks for them.
-const GROUPS: [(&str, &[&str]); 3] = [
-    ("Look", &["status", "check", "log", "doctor", "metrics"]),
-    ("Decide", &["adopt", "allow-format"]),
-    ("The driver", &["install", "uninstall"]),
-];
-
-/// All commands for people as clap knows them, with a help that fits a terminal of 80 columns and 24 lines.
+/// All commands for people as clap knows them. The help fits a terminal of 80 columns and 24 lines.
 pub fn command() -> clap::Command {
-    let command = People::command();
-    let mut groups = String::new();
-    for (title, names) in GROUPS {
-        let _ = writeln!(groups, "{}", bold(format!("{title}:")));
-        let known = names
-            .iter()
-            .filter_map(|name| command.find_subcommand(name));
-        for known in known {
-            let about = known
-                .get_about()
-                .map(ToString::to_string)
-                .unwrap_or_default();
-            let _ = writeln!(groups, "  {:14}{about}", known.get_name());
+    People::command().mut_subcommands(|command| {
+        let examples = command.get_after_long_help().map(ToString::to_string);
+        let below = examples.unwrap_or_default();
+        if below.contains("Exit codes:") {
+            return command;
         }
-        groups.push('\n');
-    }
-    let groups = groups.trim_end();
-    command.help_template(format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{{after-help}}"
-    ))
+        command.after_long_help(format!("{below}{}", help::EXIT_CODES))
+    })
 }
 
 const BELOW: &str = "\
