@@ -179,7 +179,7 @@ fn a_mistyped_word_is_an_error_for_people_and_an_answer_for_kubelet() {
     );
     let said = text(&output.stderr);
     assert!(
-        said.contains("there is no command `grow`: `lvextend"),
+        said.contains("\"grow\" is neither a command nor a call-out"),
         "{said}"
     );
     for (line, words) in [

@@ -56,45 +56,6 @@ const MANIFEST: &str = "use `check VG/LV` with `--fs`, `--ro`, or `-o KEY=VALUE`
 
 const FOLLOW: &str = "use `journalctl -t flexvolume-lvm -f`";
 
-/// Words for which there never was a command, and the command that does what a person means.
-const TASKS: &[(&[&str], &str)] = &[
-    (
-        &["grow", "resize", "extend", "expand"],
-        "`lvextend --resizefs --size +1G VG/LV` grows a volume; of a claim, kubelet does it",
-    ),
-    (
-        &["snapshot", "clone", "backup"],
-        "`lvcreate --snapshot --size 1G --name NAME VG/LV` keeps the state of one moment",
-    ),
-    (
-        &["create", "make", "new"],
-        "`lvcreate --size 1G --name LV VG` makes a volume; the driver makes one for a pod that says `size`, with \
-         `create = true` in config.toml",
-    ),
-    (
-        &["ls", "list", "show", "get", "info"],
-        "`status` shows what is there",
-    ),
-    (
-        &["remove", "rm", "delete"],
-        "`check --idle VG/LV` says whether nothing uses a volume, and then `lvremove VG/LV` removes it",
-    ),
-    (
-        &["format", "mkfs"],
-        "the next mount formats a blank volume; `allow-format VG/LV` lets it where data was",
-    ),
-    (
-        &["fsck", "verify", "test"],
-        "`check VG/LV` says what the next mount would do",
-    ),
-];
-
-/// Which command does what a word means that is no command.
-pub fn task(word: &str) -> Option<String> {
-    let (_, done_by) = TASKS.iter().find(|(words, _)| words.contains(&word))?;
-    Some(format!("there is no command `{word}`: {done_by}\n"))
-}
-
 /// What to use in place of a command that is gone.
 pub fn command(name: &str) -> Option<String> {
     said(name, "")
@@ -107,7 +68,7 @@ pub fn of_error(error: &Error, command: Option<&str>) -> Option<String> {
         _ => None,
     };
     if let Some(name) = word(ContextKind::InvalidSubcommand) {
-        return said(name, "").or_else(|| task(name));
+        return said(name, "");
     }
     said(command?, word(ContextKind::InvalidArg)?)
 }

@@ -117,9 +117,6 @@ fn mistyped(args: &[OsString], word: Option<&OsString>) -> Printed {
         return styled(Printed::failure(help.ansi().to_string(), USAGE));
     };
     let word = word.shown().to_string();
-    if let Some(said) = gone::task(&word) {
-        return Printed::failure(said, USAGE);
-    }
     let names = commands_for_people();
     let mut known: Vec<&str> = names.iter().map(String::as_str).collect();
     known.extend(calls::ALL.map(|(name, _)| name));
