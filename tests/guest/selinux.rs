@@ -1,7 +1,5 @@
 //! Where SELinux is enforcing, with Debian's policy: `tests/run.sh selinux` boots a guest for these.
 
-use std::fs;
-
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -87,32 +85,4 @@ fn what_a_domain_may_not_do_is_not_called_missing() {
     node.prints(&["status"], hint, 1);
     node.prints(&["install"], hint, 1);
     assert!(denied().contains("lvm_exec_t"));
-}
-
-#[test]
-#[ignore = "tests/run.sh selinux runs it"]
-fn doctor_names_a_wrong_label_and_the_command_that_corrects_it() {
-    let dir = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/kubernetes.io~lvm";
-    let exe = format!("{dir}/lvm");
-    fs::create_dir_all(dir).unwrap();
-    fs::copy(Node::new(Mode::MountOnly).exe(), &exe).unwrap();
-    let says = || {
-        let output = assert_cmd::Command::new(&exe).arg("doctor").output();
-        String::from_utf8(output.unwrap().stdout).unwrap()
-    };
-    run("chcon", &["-t", "tmp_t", &exe]);
-    let said = says();
-    assert!(said.contains("tmp_t"), "{said}");
-    sh(told(&said, "restorecon -v "));
-    let said = says();
-    let well = "SELinux is enforcing; this runs in system_u:system_r:initrc_t:s0";
-    assert!(
-        said.contains(well) && !said.contains("restorecon"),
-        "{said}"
-    );
-    assert!(
-        said.contains("labelled system_u:object_r:bin_t:s0"),
-        "{said}"
-    );
-    assert_eq!(denied(), "");
 }

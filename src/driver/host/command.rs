@@ -68,20 +68,8 @@ impl Command {
         Self::new(Program::Tool(tool), limit, Effect::Writes)
     }
 
-    /// Asks the kernel for the version of device-mapper.
-    pub fn dmsetup_version() -> Self {
-        Self::reads("dmsetup", Duration::from_secs(10)).args(["version"])
-    }
-
     pub fn journalctl(limit: Duration) -> Self {
         Self::reads("journalctl", limit)
-    }
-
-    /// Says which label SELinux's policy has for this file, if it has another one.
-    pub fn restorecon_says(file: impl Into<OsString>) -> Self {
-        Self::reads("restorecon", Duration::from_secs(10))
-            .args(["-nv"])
-            .operand(file)
     }
 
     pub(crate) fn myself(work: &'static str, effect: Effect, limit: Duration) -> Self {

@@ -35,7 +35,7 @@ pub fn explained(error: &anyhow::Error) -> String {
 }
 
 /// The label of a file, with a zero byte at its end.
-pub fn label(path: &Path) -> io::Result<Vec<u8>> {
+fn label(path: &Path) -> io::Result<Vec<u8>> {
     let mut label = vec![0; 4096];
     let length = getxattr(path, LABEL, &mut label)?;
     label.truncate(length);

@@ -13,14 +13,12 @@ fn node(lines: &str) -> Node {
 
 #[test]
 fn faults_of_the_host_are_named() {
-    for check in ["config", "device-mapper", "locks", "lvm", "tools", "udev"] {
+    for check in ["config", "locks", "lvm", "tools", "udev"] {
         node("log = '/run/well.log'").is_well(check);
     }
     node("[volume_group.nosuch]").is_ill("config", "", "");
     node("tool_dirs = ['/nonexistent']").is_ill("tools", "", "");
     let broken = "echo broken >&2; exit 5";
-    let dmsetup = Tools::new().put("dmsetup", broken);
-    node(&dmsetup.config()).is_ill("device-mapper", "", "modprobe dm_mod");
     let lvm = Tools::new().put("lvm", broken).put("lvs", broken);
     node(&lvm.config()).is_ill("lvm", "", "");
     let pvs = Tools::new().put("pvs", broken);
@@ -89,22 +87,6 @@ fn a_fault_under_a_pod_is_named_until_it_is_mended() {
     lenient("sh", &["-c", &format!("cd {}; ({fill}) 2> /dev/null; sync", text(&mounted))]);
     node.mends("filesystem-full", "breaking/data", "lvextend --resizefs --extents +20%LV breaking/data");
     fs::write(mounted.join("page"), "one more").unwrap();
-}
-
-#[test]
-fn a_lock_of_lvm_that_is_held_for_long_is_named() {
-    let (_group, _) = Group::with_data("waited-for");
-    let node = node("");
-    node.is_well("lvm-lock");
-    // As those who read take it, so that doctor need not wait.
-    let mut holder = std::process::Command::new("flock");
-    holder.args(["--shared", "/run/lock/lvm/V_waited-for", "sleep", "300"]);
-    let mut holder = holder.spawn().unwrap();
-    let found = || node.says(&["doctor"]).0.contains("LVM was locked by ");
-    eventually("it to be held for long", found);
-    run("pkill", &["--parent", &holder.id().to_string()]);
-    holder.wait().unwrap();
-    node.is_well("lvm-lock");
 }
 
 #[test]

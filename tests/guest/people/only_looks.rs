@@ -46,7 +46,7 @@ fn commands_that_only_look_change_nothing() {
     ] {
         let (said, _) = node.says(args);
         let about = if args == ["doctor"] {
-            "device-mapper"
+            "logical volume"
         } else {
             "looked"
         };

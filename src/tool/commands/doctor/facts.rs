@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 
@@ -11,9 +11,8 @@ use crate::commands::survey::{GroupHealth, Health, Inventory, Request, Seen};
 use crate::files;
 use crate::kubelet::{self, Kubelet};
 use driver::config::{Config, Loaded};
-use driver::host::holders::{self, Process};
+use driver::host::Host;
 use driver::host::trust::require_roots;
-use driver::host::{Command, Host, selinux};
 use driver::lvm::{self, Disk, KeptAway, Udev, Volume};
 use driver::names::{LvId, VgName};
 use driver::volume::lock::LOCK_DIR;
@@ -22,13 +21,7 @@ pub struct Facts {
     pub config: Config,
     pub config_problem: Option<String>,
     pub has_config_file: bool,
-    /// The output of `dmsetup version`.
-    pub device_mapper: Result<String, String>,
     pub udev: Udev,
-    /// `None`: SELinux denies nothing.
-    pub selinux: Option<Selinux>,
-    /// The processes that hold a lock of LVM. A command that asks a question holds it until it is answered.
-    pub lvm_lockers: Vec<Process>,
     /// Why the driver cannot lock a volume.
     pub lock_problem: Option<String>,
     pub host_name: String,
@@ -43,20 +36,10 @@ pub struct Facts {
     pub lvm: Result<Lvm, String>,
 }
 
-pub struct Selinux {
-    pub domain: String,
-    pub exe: PathBuf,
-    pub label: String,
-    /// Whether the policy has another label for the executable.
-    pub is_mislabelled: bool,
-}
-
 pub struct Lvm {
     /// Sorted by name.
     pub volumes: Vec<Health>,
     pub groups: Vec<GroupHealth>,
-    /// How long LVM's first answer took: it waits for whatever holds its lock.
-    pub answered_after: Duration,
     pub kept_away: Vec<KeptAway>,
     /// The disks that LVM cannot use as they are.
     pub disks: Vec<Disk>,
@@ -67,8 +50,6 @@ pub struct Lvm {
 impl Facts {
     pub fn ask(host: &Host, loaded: &Loaded) -> Self {
         let (kernel, config) = (host.kernel, &loaded.config);
-        let version = Command::dmsetup_version();
-        let version = host.run(&version);
         let lock_problem = lock_problem(host);
         let own_dir = own_dir();
         let plugin_dir = own_dir.as_deref().and_then(Path::parent);
@@ -77,27 +58,12 @@ impl Facts {
             .into_iter()
             .filter_map(|tool| host.tools.lacks(tool))
             .map(|error| error.to_string());
-        // Before LVM is asked, which waits for them as long as a limit allows.
-        let lockers = holders::of_lvm_lock(kernel, None);
-        let asked = Instant::now();
         let lvm = Lvm::ask(host, loaded, lock_problem.is_none());
-        let waited = lvm
-            .as_ref()
-            .map_or(asked.elapsed(), |lvm| lvm.answered_after);
-        let lockers = lockers.into_iter().map(|one| Process {
-            age: one.age.saturating_add(waited),
-            ..one
-        });
         Self {
             config: config.clone(),
             config_problem: loaded.problem.clone(),
             has_config_file: files::identity(Path::new(&config.file)).is_some(),
-            device_mapper: version
-                .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
-                .map_err(|error| error.to_string()),
             udev: Udev::ask(kernel),
-            selinux: selinux(host),
-            lvm_lockers: lockers.collect(),
             host_name: kernel.host_name(),
             plugin_dir: plugin_dir.map(Path::to_owned),
             plugin_dir_problem: plugin_dir.and_then(|dir| require_roots(dir).err()),
@@ -120,21 +86,6 @@ fn own_dir() -> Option<PathBuf> {
     let dir = exe.parent()?;
     let is_drivers = dir.file_name()?.to_str()?.contains('~');
     is_drivers.then(|| dir.to_owned())
-}
-
-fn selinux(host: &Host) -> Option<Selinux> {
-    let exe = std::env::current_exe().ok()?;
-    let text = |label: Vec<u8>| String::from_utf8_lossy(&label).replace('\0', "");
-    let wanted = || host.run(&Command::restorecon_says(&exe));
-    selinux::is_enforcing().then(|| Selinux {
-        domain: host
-            .kernel
-            .read_of(std::process::id(), "attr/current")
-            .replace('\0', ""),
-        label: text(selinux::label(&exe).unwrap_or_default()),
-        is_mislabelled: wanted().is_ok_and(|said| !said.stdout.is_empty()),
-        exe: exe.clone(),
-    })
 }
 
 fn lock_problem(host: &Host) -> Option<String> {
@@ -188,7 +139,6 @@ impl Lvm {
         });
         Ok(Self {
             volumes,
-            answered_after: inventory.asked,
             lost: inventory.lost(),
             groups: groups.collect(),
             kept_away,

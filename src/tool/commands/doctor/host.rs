@@ -1,13 +1,9 @@
-//! Checks of the host: its tools, device-mapper, udev, locks and kubelets.
-
-use std::time::Duration;
+//! Checks of the host: its config, udev, locks, tools and kubelets.
 
 use super::facts::Facts;
 use crate::commands::survey::{Finding, Severity};
 use crate::output::counted;
-use driver::host::holders;
 use driver::lvm::Udev;
-use driver::names::Shown;
 use driver::volume::lock::LOCK_DIR;
 
 /// The tools without which nothing works.
@@ -60,19 +56,6 @@ pub fn config(facts: &Facts) -> Vec<Finding> {
     )]
 }
 
-pub fn device_mapper(facts: &Facts) -> Vec<Finding> {
-    match &facts.device_mapper {
-        Ok(versions) => vec![Finding::ok("device-mapper", versions)],
-        // A tool that is missing is named as such.
-        Err(_) if !facts.has_tool("dmsetup") => Vec::new(),
-        Err(problem) => vec![
-            Finding::failed("device-mapper", problem)
-                .why("without it there are no logical volumes")
-                .run("modprobe dm_mod"),
-        ],
-    }
-}
-
 pub fn udev(facts: &Facts) -> Vec<Finding> {
     let problem = match facts.udev {
         Udev::Listens => return Vec::new(),
@@ -90,40 +73,6 @@ pub fn udev(facts: &Facts) -> Vec<Finding> {
         Finding::warning("udev", problem)
             .why("without udevd, LVM makes its device nodes itself or waits for ever")
             .run("systemctl restart systemd-udevd"),
-    ]
-}
-
-pub fn selinux(facts: &Facts) -> Vec<Finding> {
-    let Some(selinux) = &facts.selinux else {
-        return Vec::new();
-    };
-    let exe = selinux.exe.shown();
-    let (domain, label) = (selinux.domain.shown(), selinux.label.shown());
-    vec![if selinux.is_mislabelled {
-        Finding::warning("selinux", format!("{exe} has the SELinux label {label}"))
-            .why("the policy has another label for it, and kubelet may not be allowed to run it")
-            .run(format!("restorecon -v {exe}"))
-    } else {
-        Finding::ok(
-            "selinux",
-            format!("SELinux is enforcing; this runs in {domain}, {exe} is labelled {label}"),
-        )
-    }]
-}
-
-pub fn lvm_lock(facts: &Facts) -> Vec<Finding> {
-    const LONG: Duration = Duration::from_secs(10);
-    let lockers = facts.lvm_lockers.iter();
-    let lockers: Vec<_> = lockers.filter(|one| one.age >= LONG).collect();
-    let Some(first) = lockers.first() else {
-        return Vec::new();
-    };
-    let (who, age) = (holders::name_them(&lockers), first.age.as_secs());
-    let finding = format!("LVM was locked by {who}, which has run for {age} s");
-    vec![
-        Finding::warning("lvm-lock", finding)
-            .why("every other LVM command waits for it, also those of the driver: answer or end it")
-            .run(format!("ps -fp {}", first.pid)),
     ]
 }
 

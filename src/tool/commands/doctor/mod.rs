@@ -25,12 +25,9 @@ type OfNode = fn(&Facts) -> Vec<Finding>;
 type OfLvm = fn(&Facts, &Lvm) -> Vec<Finding>;
 
 /// In the order in which they are printed.
-const OF_NODE: [OfNode; 10] = [
+const OF_NODE: [OfNode; 7] = [
     host::config,
-    host::device_mapper,
     host::udev,
-    host::selinux,
-    host::lvm_lock,
     host::locks,
     host::plugin_directory,
     host::kubelets,

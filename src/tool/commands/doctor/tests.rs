@@ -2,17 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
-use std::time::Duration;
 
-use super::facts::{Lvm, Selinux};
+use super::facts::Lvm;
 use super::*;
 use crate::commands::survey::{Outcome, Verdict};
 use crate::kubelet::Kubelet;
 use driver::config::{Config, VolumeGroup};
-use driver::host::holders::Process;
 use driver::host::{Lack, own_name};
 use driver::lvm::{Disk, Fault, Group, KeptAway, LeaseState, Record, Report, Udev};
-use driver::names::{Bytes, LvId, LvName, Shown, VgName};
+use driver::names::{Bytes, LvId, LvName, VgName};
 use driver::volume::{Decision, Reason};
 use serde_json::Value;
 
@@ -92,25 +90,12 @@ fn group(name: &str) -> GroupHealth {
     }
 }
 
-fn selinux(is_mislabelled: bool) -> Selinux {
-    let (domain, label) = ("initrc_t".to_owned(), "bin_t".to_owned());
-    Selinux {
-        domain,
-        exe: "/exec/lvm".into(),
-        label,
-        is_mislabelled,
-    }
-}
-
 fn well() -> Facts {
     Facts {
         config: Config::default(),
         config_problem: None,
         has_config_file: true,
-        device_mapper: Ok("Library version:   1.02.185\n".to_owned()),
         udev: Udev::Listens,
-        selinux: None,
-        lvm_lockers: Vec::new(),
         lock_problem: None,
         host_name: "node".to_owned(),
         plugin_dir: Some(crate::kubelet::PLUGIN_DIR.into()),
@@ -120,7 +105,6 @@ fn well() -> Facts {
         distrusted_tools: Vec::new(),
         lvm: Ok(Lvm {
             volumes: volumes(),
-            answered_after: Duration::ZERO,
             groups: vec![group("vg")],
             kept_away: Vec::new(),
             disks: Vec::new(),
@@ -201,12 +185,9 @@ const ROWS: &[Row] = &[
     ("config", "failed", "", "line 3", |f| f.config_problem = Some("line 3".to_owned())),
     ("config", "warning", "", "[volume_group.nosuch]", |f| f.table("nosuch", VolumeGroup::default())),
     ("config", "warning", "", "thin_pool = ", |f| f.table("vg", VolumeGroup { thin_pool: LvName::parse("data").ok(), ..VolumeGroup::default() })),
-    ("device-mapper", "failed", "", "modprobe dm_mod", |f| f.device_mapper = Err("no".to_owned())),
     ("udev", "warning", "", "systemctl restart systemd-udevd", |f| f.udev = Udev::NoSocket),
     ("udev", "warning", "", "no process listens", |f| f.udev = Udev::Killed),
     ("udev", "failed", "", "hostIPC: true", |f| f.udev = Udev::CannotBeHeard),
-    ("selinux", "warning", "", "restorecon -v /exec/lvm", |f| f.selinux = Some(selinux(true))),
-    ("lvm-lock", "warning", "", "ps -fp 7", |f| f.lvm_lockers = vec![Process { pid: 7, command: "lvs".shown(), what: "".shown(), age: Duration::from_secs(10) }]),
     ("locks", "failed", "", "df -i /run", |f| f.lock_problem = Some("full".to_owned())),
     ("plugin-directory", "warning", "", "anybody", |f| f.plugin_dir_problem = Some("anybody may write".to_owned())),
     ("kubelet", "failed", "", "--plugin-dir /other", |f| f.kubelet("kubelet --volume-plugin-dir=/other")),
@@ -293,11 +274,8 @@ fn each_check_has_a_row_and_is_in_the_schema() {
 /// the fault gone, or why no case does.
 #[rustfmt::skip] // a row is a line
 const RUN: &[(&str, &str)] = &[
-    ("modprobe dm_mod", "no guest can be without device-mapper"),
     ("systemctl restart systemd-udevd", "no guest has systemd"),
     ("readlink /proc/1/ns/ipc", "it only looks"),
-    ("restorecon -v ", "tests/guest/selinux.rs"),
-    ("ps -fp ", "it only looks"),
     ("df /run", "it only looks"),
     ("vgrename UUID ", "tests/guest/doctor/nodes.rs"),
     ("vgimport ", "tests/guest/data/lvm_conf.rs"),
@@ -353,23 +331,13 @@ fn young_watched_and_already_named_things_are_no_fault() {
         f.of("data").is_ours = false;
         f.refuse("data", reason);
     };
-    let cases: [Case; 5] = [
+    let cases: [Case; 4] = [
         ("what is wrong with a volume that is nobody's", &|f| {
             f.of("data").is_ours = false;
             f.refuse("data", Reason::Several);
         }),
         ("a snapshot with room", &|f| {
             f.of("snap").volume.data_percent = Some(79.0);
-        }),
-        ("a lock of LVM that was taken just now", &|f| {
-            let (command, what) = ("lvs".shown(), "".shown());
-            let age = Duration::from_secs(9);
-            f.lvm_lockers = vec![Process {
-                pid: 7,
-                command,
-                what,
-                age,
-            }];
         }),
         ("what the host itself uses", &|f| unnamed(f, Reason::Swap)),
         ("what another node has", &|f| {
