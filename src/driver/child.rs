@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -16,30 +17,29 @@ use crate::mount::UNMOUNT;
 use crate::reply::Printed;
 
 pub fn run(words: &[OsString]) -> Option<Printed> {
-    let work = words.first()?;
-    if work == READ_DEVICES {
-        Some(printed(answer_each(read)))
-    } else if work == CLOSE_LAST {
-        let device = std::io::stdin().as_fd().try_clone_to_owned();
-        let closed = device.and_then(|device| close_last(&File::from(device)));
-        Some(printed(closed.map_err(Into::into)))
-    } else if work == UNMOUNT {
-        let code = unmount(words);
-        Some(code.map_or_else(
-            |(error, code)| failure(&error, code),
-            |()| Printed::default(),
-        ))
-    } else {
-        None
+    match words.first()?.to_str()? {
+        READ_DEVICES => Some(printed(answer_each(read), 1)),
+        CLOSE_LAST => {
+            let device = std::io::stdin().as_fd().try_clone_to_owned();
+            let closed = device.and_then(|device| close_last(&File::from(device)));
+            Some(printed(closed.map_err(Into::into), 1))
+        }
+        UNMOUNT => {
+            let done = unmount(words);
+            let code = done.as_ref().err().and_then(io::Error::raw_os_error);
+            let code = code.and_then(|code| u8::try_from(code).ok());
+            Some(printed(done.map_err(Into::into), code.unwrap_or(u8::MAX)))
+        }
+        _ => None,
     }
 }
 
-fn printed(done: Result<()>) -> Printed {
-    done.map_or_else(|error| failure(&error, 1), |()| Printed::default())
-}
-
-fn failure(error: &anyhow::Error, code: u8) -> Printed {
-    Printed::failure(format!("{error:#}\n"), code)
+/// `code`: the exit code of a failure.
+fn printed(done: Result<()>, code: u8) -> Printed {
+    match done {
+        Ok(()) => Printed::default(),
+        Err(error) => Printed::failure(format!("{error:#}\n"), code),
+    }
 }
 
 /// `examine <size> <time of creation> <extent> [flush]`, `superblock [<size>]` or `luks`. Numbers are decimal.
@@ -73,13 +73,7 @@ fn read(device: &Uncached, words: &[&str]) -> Result<String> {
 }
 
 /// `unmount-alone -- <dir>`: one umount2(2). The exit code is the kernel's error.
-fn unmount(words: &[OsString]) -> Result<(), (anyhow::Error, u8)> {
-    let other = |error| (error, u8::MAX);
-    let dir = words.get(2).context("too few arguments").map_err(other)?;
-    let kernel = Kernel::new().map_err(|e| other(e.into()))?;
-    kernel.unmount(Path::new(dir)).map_err(|error| {
-        let code = error.raw_os_error();
-        let code = code.and_then(|code| u8::try_from(code).ok());
-        (error.into(), code.unwrap_or(u8::MAX))
-    })
+fn unmount(words: &[OsString]) -> io::Result<()> {
+    let dir = words.get(2).ok_or(io::ErrorKind::InvalidInput)?;
+    Kernel::new()?.unmount(Path::new(dir))
 }

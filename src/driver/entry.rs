@@ -50,7 +50,7 @@ pub fn answer(
     translated: impl FnOnce(&Host) -> Result<Vec<OsString>>,
 ) -> Printed {
     if args.iter().any(holds_secret) {
-        return printed(&Reply::failure(&secret::hide(args, words)), words);
+        return printed(&Reply::failure(&secret::hide(args, words)), true);
     }
     let target = LogTarget::default();
     answer_panics(words, Vec::new(), &target);
@@ -63,7 +63,7 @@ pub fn answer(
     });
     // The call ended before it wrote a line to the log, and before it read in the config where the log is.
     let reply = reply.unwrap_or_else(|e| logged(words, Err(e), &Log::default(), &target));
-    printed(&reply, words)
+    printed(&reply, words.iter().any(holds_secret))
 }
 
 /// Gives `work` two hosts, for a person's command: one that only looks, whose tools change nothing, and one for

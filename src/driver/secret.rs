@@ -14,13 +14,6 @@ use crate::host::{leave_no_core, reexec, take_name_of};
 /// In the place of the words: `call-stdin [call-out]`.
 pub const CALL_STDIN: &str = "call-stdin";
 
-/// Whether this process is such a call, begun again without its words.
-pub fn is_begun_again() -> bool {
-    std::env::args_os()
-        .nth(1)
-        .is_some_and(|word| word == CALL_STDIN)
-}
-
 /// Begins the call again; `args` is all of argv. It returns only if that fails.
 pub fn hide(args: &[OsString], words: &[OsString]) -> Error {
     // The process that is begun again, and its tools, inherit that.

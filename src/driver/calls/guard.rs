@@ -10,7 +10,6 @@ use crate::config::{Loaded, LogTarget};
 use crate::host::{Host, Log, on_panic};
 use crate::options::holds_secret;
 use crate::reply::{Printed, Reply, Status};
-use crate::secret;
 
 /// Answers one call-out of kubelet: `args` is argv without the executable's name.
 pub fn run(args: &[OsString], host: &Host, config: &Loaded) -> Reply {
@@ -38,6 +37,7 @@ pub fn logged(args: &[OsString], answer: Result<Reply>, log: &Log, target: &LogT
 pub fn answer_panics(args: &[OsString], fields: Vec<(&'static str, String)>, target: &LogTarget) {
     // Of the words, which may hold a secret, only the first is kept.
     let call: Vec<OsString> = args.first().cloned().into_iter().collect();
+    let has_secret = args.iter().any(holds_secret);
     let target = target.clone();
     on_panic(move |place| {
         let log = Log::default();
@@ -49,20 +49,16 @@ pub fn answer_panics(args: &[OsString], fields: Vec<(&'static str, String)>, tar
             env!("CARGO_PKG_VERSION"),
         );
         let reply = logged(&call, Err(bug), &log, &target);
-        printed_as(&reply, secret::is_begun_again())
+        printed(&reply, has_secret)
     });
 }
 
 /// The reply as kubelet reads it. kubelet takes a failure from the document, and logs the whole argv of a call that
 /// exits other than 0, secrets included. Source: kubelet's `pkg/volume/flexvolume/driver-call.go`, `Run`.
-pub fn printed(reply: &Reply, args: &[OsString]) -> Printed {
-    printed_as(reply, args.iter().any(holds_secret))
-}
-
-fn printed_as(reply: &Reply, holds_secret: bool) -> Printed {
+pub fn printed(reply: &Reply, has_secret: bool) -> Printed {
     let failed = reply.status == Status::Failure;
     Printed {
-        code: u8::from(failed && !holds_secret),
+        code: u8::from(failed && !has_secret),
         ..Printed::text(format!("{}\n", reply.to_json()))
     }
 }

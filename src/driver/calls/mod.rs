@@ -59,9 +59,10 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
         ("detach", [volume, node]) => attach::detach(host, config, volume, node),
         ("expandfs", [json, _, dir, new, _old]) | ("expandvolume", [json, dir, new, _old]) => {
             let (options, dir) = (options(json)?, directory(dir)?);
-            let size = Bytes::parse_decimal(new);
-            let size = size.map_err(|_| anyhow!("the new size is not a number of bytes"))?;
-            expand::run(host, config, &options, &dir, size)
+            let size = new
+                .parse()
+                .map_err(|_| anyhow!("the new size is not a number of bytes"))?;
+            expand::run(host, config, &options, &dir, Bytes::new(size))
         }
         (name, words) => match named(name) {
             Some((name, "")) => bail!(

@@ -16,7 +16,6 @@ pub struct Process {
     pub command: Foreign,
     /// How it holds it: "open file /…", "working directory /…".
     pub what: Foreign,
-    /// How long ago it was started.
     pub age: Duration,
 }
 
@@ -95,7 +94,6 @@ pub fn of_mount(kernel: &Kernel, mount_point: &Path) -> Vec<Process> {
     })
 }
 
-/// A process that has a block device open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opener {
     pub pid: u32,
@@ -120,9 +118,11 @@ pub fn of_devices(kernel: &Kernel) -> Vec<(DeviceNumber, Opener)> {
         for (descriptor, _) in files.filter(|(_, target)| may_be_disk(target)) {
             let number = device_open_as(&proc_file(pid, &format!("fd/{descriptor}")));
             let info = kernel.read_of(pid, &format!("fdinfo/{descriptor}"));
-            // With O_PATH only a path was opened, and not the device.
-            let flags = flags_of(&info).filter(|flags| flags & O_PATH == 0);
-            if let (Some(number), Some(flags)) = (number, flags) {
+            let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+            // In octal. With O_PATH only a path was opened, and not the device.
+            let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
+            if let (Some(number), Some(flags)) = (number, flags.filter(|flags| flags & O_PATH == 0))
+            {
                 let opener = Opener {
                     pid,
                     command: command(kernel, pid),
@@ -145,18 +145,11 @@ fn may_be_disk(path: &Path) -> bool {
             .is_some_and(|node| OTHERS.iter().any(|one| node == *one))
 }
 
-/// Source: proc(5), `/proc/pid/fdinfo`: in octal.
-fn flags_of(info: &str) -> Option<i32> {
-    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
-    i32::from_str_radix(flags.trim(), 8).ok()
-}
-
 /// The identity of a process's mount namespace, which no other namespace has.
 pub fn mount_namespace(kernel: &Kernel, process: impl fmt::Display) -> Option<PathBuf> {
     kernel.link(&proc_file(process, "ns/mnt")).ok()
 }
 
-/// The name of a process.
 pub fn command(kernel: &Kernel, pid: u32) -> Foreign {
     kernel.read_of(pid, "comm").shown()
 }
@@ -185,7 +178,6 @@ impl<'a> Search<'a> {
     /// Enough for thousands of processes with a hundred files each.
     const MOST: Duration = Duration::from_secs(2);
 
-    /// Begins now.
     pub fn new(kernel: &'a Kernel) -> Self {
         let began = Instant::now();
         Self { kernel, began }
@@ -212,7 +204,6 @@ impl<'a> Search<'a> {
         others.take_while(|_| self.goes_on())
     }
 
-    /// Each open file's number and path.
     fn open_files(&self, pid: u32) -> impl Iterator<Item = (String, PathBuf)> {
         let dir = proc_file(pid, "fd");
         let numbers = self.kernel.entries(&dir);

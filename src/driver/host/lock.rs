@@ -50,18 +50,11 @@ impl Kernel {
     /// it. LVM, mkfs and mount make files in /run, so they may read a directory that has the label of /run.
     pub fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
         loop {
-            match (make_private_dir(path), path.parent()) {
-                // The first lock since the node started. Two calls may make the directory at once.
-                (Err(e), Some(dir)) if e.kind() == io::ErrorKind::NotFound => {
-                    match make_private_dir(dir) {
-                        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
-                        _ => continue,
-                    }
-                }
-                (Err(e), _) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+            let mut all = DirBuilder::new();
+            match all.recursive(true).mode(0o700).create(path) {
+                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
                 // A domain that may not do this needs a policy of the node's own.
-                (Ok(()), _) => _ = selinux::label_as(path, Path::new("/run")),
-                _ => {}
+                _ => _ = selinux::label_as(path, Path::new("/run")),
             }
             let file = match open(path) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
@@ -89,10 +82,6 @@ fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(OFlag::O_NOFOLLOW.bits());
     options.open(path)
-}
-
-fn make_private_dir(path: &Path) -> io::Result<()> {
-    DirBuilder::new().mode(0o700).create(path)
 }
 
 /// Whether this open file is the one that has this path.

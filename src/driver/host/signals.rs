@@ -1,4 +1,4 @@
-use std::cell::{OnceCell, RefCell};
+use std::cell::OnceCell;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use signal_hook::SigId;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
-use signal_hook::low_level::unregister;
 
 /// Turns the signals that matter into something that poll(2) can wait for.
 ///
@@ -20,29 +18,16 @@ pub struct Signals {
     stop: Arc<AtomicBool>,
     /// Made by the first that waits: most calls of kubelet are over before they wait for anything.
     wake: OnceCell<UnixStream>,
-    registered: RefCell<Vec<SigId>>,
-}
-
-impl Drop for Signals {
-    fn drop(&mut self) {
-        for id in self.registered.take() {
-            unregister(id);
-        }
-    }
 }
 
 impl Signals {
     pub fn install() -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let mut registered = Vec::new();
         for signal in [SIGTERM, SIGINT, SIGHUP] {
-            registered.push(signal_hook::flag::register(signal, Arc::clone(&stop))?);
+            signal_hook::flag::register(signal, Arc::clone(&stop))?;
         }
-        Ok(Self {
-            stop,
-            wake: OnceCell::new(),
-            registered: RefCell::new(registered),
-        })
+        let wake = OnceCell::new();
+        Ok(Self { stop, wake })
     }
 
     pub fn stopping(&self) -> bool {
@@ -58,8 +43,7 @@ impl Signals {
         let (wake, notify) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         for signal in [SIGTERM, SIGINT, SIGHUP, SIGCHLD] {
-            let id = signal_hook::low_level::pipe::register(signal, notify.try_clone()?)?;
-            self.registered.borrow_mut().push(id);
+            signal_hook::low_level::pipe::register(signal, notify.try_clone()?)?;
         }
         Ok(self.wake.get_or_init(|| wake).as_fd())
     }

@@ -131,14 +131,33 @@ pub fn restrict(kernel: &Kernel, row: &Row, dir: &Path, flags: MsFlags) -> Resul
 /// Unmounts `dir` until nothing is mounted there. A directory that is missing or no mount point is success: kubelet
 /// calls for those too. A mount that `table` lacks counts as the last of its filesystem.
 pub fn ensure_unmounted(host: &Host, dir: &Path, table: &Table) -> Result<()> {
-    take_off(host.kernel, dir, |id| {
+    let kernel = host.kernel;
+    let mut patience = PATIENCE;
+    for _ in 0..MOST_STACKED {
+        let Some(id) = mounted_at(kernel, dir)? else {
+            return Ok(());
+        };
         // Told to stop, the driver starts no process any more.
-        if table.is_last_of_its_filesystem(id) && !host.kernel.pause(Duration::ZERO) {
-            unmount_alone(host, dir)
+        let unmounted = if table.is_last_of_its_filesystem(id) && !kernel.stopping() {
+            unmount_alone(host, dir)?
         } else {
-            Ok(host.kernel.unmount(dir))
+            kernel.unmount(dir)
+        };
+        match unmounted {
+            Ok(()) => {}
+            // Somebody else has just done it.
+            Err(e) if matches!(e.raw_os_error(), Some(EINVAL | ENOENT)) => {}
+            Err(e) if e.raw_os_error() == Some(EBUSY) => match patience.checked_sub(1) {
+                Some(left) if !kernel.pause(PAUSE) => patience = left,
+                _ => bail!(busy(kernel, dir, id)),
+            },
+            Err(e) => return Err(e).with_context(|| format!("unmounting {}", dir.shown())),
         }
-    })
+    }
+    bail!(
+        "{} still has a mount after {MOST_STACKED} were taken off; see `findmnt {0}`",
+        dir.shown()
+    )
 }
 
 /// The last unmount of a filesystem writes back what is not on the disk yet; if that disk does not
@@ -154,34 +173,6 @@ fn unmount_alone(host: &Host, dir: &Path) -> Result<io::Result<()>> {
         0 => Ok(()),
         code => Err(io::Error::from_raw_os_error(code)),
     })
-}
-
-fn take_off(
-    kernel: &Kernel,
-    dir: &Path,
-    unmount: impl Fn(u64) -> Result<io::Result<()>>,
-) -> Result<()> {
-    let mut patience = PATIENCE;
-    for _ in 0..MOST_STACKED {
-        let Some(id) = mounted_at(kernel, dir)? else {
-            return Ok(());
-        };
-        match unmount(id)? {
-            Ok(()) => {}
-            // Somebody else has just done it.
-            Err(e) if matches!(e.raw_os_error(), Some(EINVAL)) => {}
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) if e.raw_os_error() == Some(EBUSY) => match patience.checked_sub(1) {
-                Some(left) if !kernel.pause(PAUSE) => patience = left,
-                _ => bail!(busy(kernel, dir, id)),
-            },
-            Err(e) => return Err(e).with_context(|| format!("unmounting {}", dir.shown())),
-        }
-    }
-    bail!(
-        "{} still has a mount after {MOST_STACKED} were taken off; see `findmnt {0}`",
-        dir.shown()
-    )
 }
 
 fn busy(kernel: &Kernel, dir: &Path, id: u64) -> String {

@@ -15,9 +15,7 @@ pub enum KubeletPath {
         /// Where kubelet would have put the global mount of the same volume.
         global: PathBuf,
     },
-    /// `<root>/pods/<uid>/volume-subpaths/…`: kubelet's own bind mounts.
-    SubPath,
-    /// Somewhere else: a person at a shell, or the host itself.
+    /// Somewhere else: a person at a shell, the host itself, or kubelet's own bind mounts.
     Other,
 }
 
@@ -52,12 +50,6 @@ impl KubeletPath {
                 }
                 None => Self::Other,
             },
-            _ if parts
-                .windows(3)
-                .any(|part| matches!(part, ["pods", _, "volume-subpaths"])) =>
-            {
-                Self::SubPath
-            }
             _ => Self::Other,
         }
     }
@@ -98,7 +90,7 @@ mod tests {
                 "/k/pods/1-2/volumes/kubernetes.io-empty/data",
                 KubeletPath::Other,
             ),
-            ("/k/pods/1-2/volume-subpaths/data/c/0", KubeletPath::SubPath),
+            ("/k/pods/1-2/volume-subpaths/data/c/0", KubeletPath::Other),
             ("/k/pods/1-2/volumes/example.com~lvm", KubeletPath::Other),
             ("/mnt", KubeletPath::Other),
             ("/", KubeletPath::Other),

@@ -53,23 +53,17 @@ fn invalid_name(text: &str, of: &str, why: impl fmt::Display) -> Error {
 /// The rules that names of groups and of volumes share.
 fn check(name: &str, of: &str) -> Result<()> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '_' | '.' | '-');
-    let refused = |why: &str| Err(invalid_name(name, of, why));
-    if name.is_empty() {
-        refused("it is empty")
-    } else if let Some(c) = name.chars().find(|c| !allowed(*c)) {
-        refused(&format!(
-            "it holds {c:?}; LVM allows a-z A-Z 0-9 + _ . and -"
-        ))
-    } else if name.starts_with('-') {
-        refused("it begins with a hyphen")
-    } else if name == "." || name == ".." {
-        refused("`.` and `..` are directories")
-    } else if name.len() > LONGEST {
-        let length = name.len();
-        refused(&format!("it has {length} characters; LVM allows {LONGEST}"))
-    } else {
-        Ok(())
+    let is_good = (1..=LONGEST).contains(&name.len())
+        && name.chars().all(allowed)
+        && !name.starts_with('-')
+        && !matches!(name, "." | "..");
+    if !is_good {
+        let why = format!(
+            "LVM allows 1 to {LONGEST} of a-z A-Z 0-9 + _ . and -, no hyphen at the beginning, and neither . nor .."
+        );
+        return Err(invalid_name(name, of, why));
     }
+    Ok(())
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -92,15 +86,14 @@ impl VgName {
 impl LvName {
     pub fn parse(name: &str) -> Result<Self> {
         check(name, VOLUME)?;
-        let starts = RESERVED_STARTS.iter().find(|s| name.starts_with(**s));
-        let mut parts = RESERVED_PARTS.iter();
-        let reserved = match (starts, parts.find(|part| name.contains(**part))) {
-            (Some(start), _) => format!("begin with {start:?}"),
-            (None, Some(part)) => format!("hold {part:?}"),
-            (None, None) => return Ok(Self(name.to_owned())),
-        };
-        let why = format!("LVM keeps names that {reserved} for itself");
-        Err(invalid_name(name, VOLUME, why))
+        let is_start = |start: &&&str| name.starts_with(**start);
+        let is_part = |part: &&&str| name.contains(**part);
+        let reserved = RESERVED_STARTS.iter().find(is_start);
+        if let Some(text) = reserved.or_else(|| RESERVED_PARTS.iter().find(is_part)) {
+            let why = format!("LVM keeps names with {text:?} for itself");
+            return Err(invalid_name(name, VOLUME, why));
+        }
+        Ok(Self(name.to_owned()))
     }
 }
 

@@ -75,9 +75,9 @@ impl Options {
         refuse_near_misses(&pairs)?;
         let mut take = |name: &str| pairs.remove(name);
 
-        let group = take(GROUP);
-        let volume = take(VOLUME);
-        let id = volume_id(group.as_deref(), volume.as_deref())?;
+        let group = required(GROUP, take(GROUP))?;
+        let volume = required(VOLUME, take(VOLUME))?;
+        let id = volume_id(&group, &volume)?;
         let fs = match take(FS_TYPE).as_deref() {
             None | Some("") => None,
             Some(name) => Some(FsType::parse(name).context("reading fsType")?),
@@ -248,13 +248,14 @@ fn field(name: &str) -> Option<&'static str> {
     }
 }
 
-fn volume_id(group: Option<&str>, volume: Option<&str>) -> Result<LvId> {
-    let Some(group) = group.filter(|group| !group.is_empty()) else {
-        bail!("option {GROUP} is missing: it names the volume's group, as `vgs` shows it");
-    };
-    let Some(volume) = volume.filter(|volume| !volume.is_empty()) else {
-        bail!("option {VOLUME} is missing: it names the logical volume, as `lvs` shows it");
-    };
+fn required(name: &str, value: Option<String>) -> Result<String> {
+    let value = value.filter(|value| !value.is_empty());
+    value.with_context(|| {
+        format!("option {name} is missing; `lvs` shows the names of groups and volumes")
+    })
+}
+
+fn volume_id(group: &str, volume: &str) -> Result<LvId> {
     // People know volumes by their device or as VG/LV.
     let whole = LvId::from_device(volume).or_else(|| LvId::parse(volume).ok());
     if let Some(id) = whole {

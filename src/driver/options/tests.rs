@@ -86,15 +86,15 @@ fn an_error_names_the_option_and_what_to_do() {
     let cases = [
         (
             "{}".to_owned(),
-            "option volumegroup is missing: it names the volume's group, as `vgs` shows it",
+            "option volumegroup is missing; `lvs` shows the names of groups and volumes",
         ),
         (
             r#"{"volumegroup":"","volumeID":"x"}"#.to_owned(),
-            "option volumegroup is missing: it names the volume's group, as `vgs` shows it",
+            "option volumegroup is missing; `lvs` shows the names of groups and volumes",
         ),
         (
             r#"{"volumegroup":"vg"}"#.to_owned(),
-            "option volumeID is missing: it names the logical volume, as `lvs` shows it",
+            "option volumeID is missing; `lvs` shows the names of groups and volumes",
         ),
         (
             r#"{"volumegroup":"vg","volumeID":"vg/data"}"#.to_owned(),
@@ -106,7 +106,7 @@ fn an_error_names_the_option_and_what_to_do() {
         ),
         (
             r#"{"volumegroup":"--all","volumeID":"x"}"#.to_owned(),
-            r#"reading option volumegroup: "--all" is not a name for a volume group: it begins with a hyphen"#,
+            r#"reading option volumegroup: "--all" is not a name for a volume group: LVM allows 1 to 127 of a-z A-Z 0-9 + _ . and -, no hyphen at the beginning, and neither . nor .."#,
         ),
         (
             with(r#""size":100"#),
@@ -118,7 +118,7 @@ fn an_error_names_the_option_and_what_to_do() {
         ),
         (
             with(r#""thinpool":"""#),
-            r#"reading option thinpool: "" is not a name for a logical volume: it is empty"#,
+            r#"reading option thinpool: "" is not a name for a logical volume: LVM allows 1 to 127 of a-z A-Z 0-9 + _ . and -, no hyphen at the beginning, and neither . nor .."#,
         ),
         (
             with(r#""kubernetes.io/fsType":"zfs""#),

@@ -31,7 +31,7 @@ impl Plugin {
         match KubeletPath::of(path) {
             KubeletPath::Global => ends_with(dir.and_then(Path::parent), self.to_string()),
             KubeletPath::Pod { .. } => ends_with(dir, self.directory()),
-            KubeletPath::SubPath | KubeletPath::Other => false,
+            KubeletPath::Other => false,
         }
     }
 }

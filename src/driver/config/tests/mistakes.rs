@@ -61,10 +61,10 @@ filesystem.xfs.mkfs_option = [] -> line 1: unknown field `mkfs_option`, expected
 filesystem.xfs.mount_options = "bind" -> line 1: mount option "bind" is refused: it asks for another … in `filesystem.xfs.mount_options`
 filesystem.xfs.mount_options = "noatime,ro" -> line 1: the volume says whether it is read-only (readOnly): … in `filesystem.xfs.mount_options`
 ⏎[volume_group] -> line 2: name at least one group: [volume_group.NAME], in `volume_group`
-[volume_group."a b"]⏎create = true -> line 1: "a b" is not a name for a volume group: it holds ' … in `volume_group`
+[volume_group."a b"]⏎create = true -> line 1: "a b" is not a name for a volume group: LVM allows … in `volume_group`
 [volume_group.my.group] -> line 1: unknown field `group`, expected one of `thin_pool`, … in `volume_group.my`
 [volume_group.data]⏎attach = true -> line 2: unknown field `attach`, expected one of … in `volume_group.data`
-[volume_group.data]⏎thin_pool = "" -> line 2: "" is not a name for a logical volume: it is empty, in `volume_group.data.thin_pool`
+[volume_group.data]⏎thin_pool = "" -> line 2: "" is not a name for a logical volume: LVM allows … in `volume_group.data.thin_pool`
 [volume_group.data]⏎max_size = 10 -> line 2: a size in quotes and with its unit, such as "10g", in `volume_group.data.max_size`
 [volume_group.data]⏎max_size = "0" -> line 2: it would allow no volume at all, in `volume_group.data.max_size`
 [volume_group.data]⏎reserve = "5%" -> line 2: "5%" is not a size: write a number and a unit (b s … in `volume_group.data.reserve`
