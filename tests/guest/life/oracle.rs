@@ -134,7 +134,7 @@ impl Asked<'_> {
             Ill::No | Ill::Slow => {}
         }
         if self.renamed {
-            may("another-is-there name-taken");
+            may("another-is-there");
         }
         if self.read_only_mount && !self.read_only {
             may("mounted-read-only there-read-only");

@@ -54,15 +54,6 @@ refusals! {
         check: Some(""),
         undo: "told umount $pod; told umount $global",
     }
-    name_taken {
-        prepare: "lvcreate -qq -y -n other -L 32m $vg; mkfs.ext4 -q ${dev%data}other
-            mount -o ro ${dev%data}other $global",
-        says: "holds name-taken/other, not name-taken/data",
-        check: Some(""),
-        mode: Mode::Attach,
-        calls: &["mount"],
-        undo: "umount $global",
-    }
     swap { prepare: "mkswap $dev; swapon $dev", undo: "told swapoff; blkdiscard -f $dev", }
     part_of_device { says: "another device of this host (ontop), ", prepare: "dmsetup create ontop --table \"0 65536 linear $dev 0\"", undo: "dmsetup remove --retry ontop", }
     r#loop {

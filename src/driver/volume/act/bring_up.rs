@@ -4,13 +4,12 @@ use std::path::Path;
 
 use anyhow::{Context, Error, Result};
 use nix::libc::{EINVAL, ENOENT, ESTALE};
-use nix::mount::MsFlags;
 
 use super::encrypted;
 use super::first_mount::FirstMount;
 use super::make::make;
 use crate::mount::{bind, make_dirs, mounted_at, restrict};
-use crate::volume::decide::{Decision, There};
+use crate::volume::decide::Decision;
 use crate::volume::job::{Job, Subject};
 use crate::volume::look::{HeldLocks, Look};
 
@@ -51,8 +50,13 @@ fn mount(
 ) -> Result<Option<Vec<String>>> {
     let Subject { host, id, .. } = job.subject;
     let dir = job.dir.context("no directory to mount on")?;
-    if let Decision::Keep { flags } = decision {
-        return keep(job, &seen, dir, flags).map(|()| Some(Vec::new()));
+    match &decision {
+        Decision::Ready => return Ok(Some(Vec::new())),
+        // The node's config has changed, or somebody has changed the mount.
+        Decision::Restrict { row, flags } => {
+            return restrict(host.kernel, row, dir, *flags).map(|()| Some(Vec::new()));
+        }
+        _ => {}
     }
     job.note_name(seen.facts.volume());
     let lock = locks.of_volume()?;
@@ -95,18 +99,6 @@ fn mount(
     }
     remarks.extend(first.mount()?);
     Ok(Some(remarks))
-}
-
-fn keep(job: &Job, seen: &Look, dir: &Path, flags: Option<MsFlags>) -> Result<()> {
-    let uses = seen.facts.uses.as_ref();
-    let Some(There::This(row)) = uses.and_then(|uses| uses.there.as_ref()) else {
-        return Ok(());
-    };
-    if let Some(flags) = flags {
-        // The node's config has changed, or somebody has changed the mount.
-        restrict(job.subject.host.kernel, row, dir, flags)?;
-    }
-    Ok(())
 }
 
 fn is_gone(error: &Error) -> bool {

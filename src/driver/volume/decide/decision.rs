@@ -114,11 +114,10 @@ pub enum Decision {
     Activate,
     /// Resume the volume that a killed LVM command left suspended, then look again.
     Resume,
-    /// The volume is mounted at the directory. `flags`: the flags to set on that mount, if a killed call did
-    /// not set them.
-    Keep {
-        /// `None`: the mount has the right flags.
-        flags: Option<MsFlags>,
+    /// The volume is mounted at the directory: set these flags on that mount.
+    Restrict {
+        row: Row,
+        flags: MsFlags,
     },
     Bind(Row),
     Mount(Mount),

@@ -52,8 +52,6 @@ pub struct Facts {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Uses {
     pub there: Option<There>,
-    /// In attach mode: the other volume that is mounted in the global directory of the call's volume name.
-    pub name_taken: Option<Occupied>,
     /// Its mounts in the driver's mount namespace.
     pub mounts: Vec<Mounted>,
     pub swap: bool,
@@ -231,8 +229,6 @@ pub struct Sectors {
 /// Where a volume may grow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ground {
-    /// How its mounted filesystem failed, so that no tool grows it.
-    pub failure: Option<Failure>,
     /// `None`: all disks of the node have the same sectors, or no filesystem is seen on the volume.
     pub sectors: Option<Sectors>,
     /// The only disks of its group that its filesystem can live on. `None`: all of them.
@@ -342,10 +338,5 @@ impl Facts {
     pub fn is_mounted_here(&self) -> bool {
         let uses = self.uses.as_ref();
         uses.is_some_and(|uses| !uses.mounts.is_empty())
-    }
-
-    /// Whether its tag says that the driver created it and has not yet formatted it.
-    pub fn is_new(&self) -> bool {
-        self.volume().is_some_and(|volume| volume.record.new)
     }
 }

@@ -43,11 +43,6 @@ impl Reason {
                     ),
                 }
             ),
-            Self::NameTaken(Occupied { dir, by, name }) => format!(
-                "the node-wide mount {} holds {by}, not {id}. {}",
-                dir.shown(),
-                same_name_advice(name.as_deref())
-            ),
             Self::Swap => {
                 format!(
                     "{id} is swap space of this host (`swapon --show`), so no pod can have it. If the host does \

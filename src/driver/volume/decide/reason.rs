@@ -29,7 +29,6 @@ pub enum Reason {
     NotAllowed(String),
     NotItsDevice(String),
     AnotherIsThere(Occupied),
-    NameTaken(Occupied),
     Swap,
     #[strum(serialize = "part-of-device")]
     Below(Vec<String>),

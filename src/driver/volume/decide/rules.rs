@@ -65,7 +65,11 @@ fn of_all(facts: &Facts, wish: &Wish) -> Ruling {
         };
         match (of_uses(facts, uses, wish)?, wish.purpose) {
             // A volume is extended wherever it is mounted.
-            (None, _) | (Some(Decision::Keep { .. } | Decision::Bind(_)), Purpose::Size(_)) => {}
+            (None, _)
+            | (
+                Some(Decision::Ready | Decision::Restrict { .. } | Decision::Bind(_)),
+                Purpose::Size(_),
+            ) => {}
             (Some(decision), _) => return Ok(decision),
         }
         if let (Some(_), Some(name)) = (&uses.inside, &uses.suspended) {
@@ -106,9 +110,6 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
         Some(There::This(row)) => return keep(row, wish).map(Some),
         None => {}
     }
-    if let Some(what) = &uses.name_taken {
-        return Err(Reason::NameTaken(what.clone()));
-    }
     let is_recorded = facts.volume().is_some_and(|v| v.record.made.is_some());
     for user in users(facts) {
         match user {
@@ -142,7 +143,8 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
     Ok(from.cloned().map(Decision::Bind))
 }
 
-/// Keeps the mount that is already at the directory, if its type and its access are as asked.
+/// Keeps the mount that is already at the directory, if its type and its access are as asked. A killed call may not
+/// have set its flags.
 fn keep(row: &Row, wish: &Wish) -> Ruling {
     require_type(&row.fs_type, wish)?;
     // A mount made writable stays accepted even if the kernel has since made the filesystem read-only.
@@ -150,9 +152,11 @@ fn keep(row: &Row, wish: &Wish) -> Ruling {
         return Err(Reason::MountedReadOnly(row.mount_point.clone()));
     }
     let flags = wish.restrictions(row);
-    Ok(Decision::Keep {
-        flags: (flags != row.restrictions()).then_some(flags),
-    })
+    if flags == row.restrictions() {
+        return Ok(Decision::Ready);
+    }
+    let row = row.clone();
+    Ok(Decision::Restrict { row, flags })
 }
 
 /// Whether the pod wants to write, and the filesystem of this mount is read-only.
@@ -245,8 +249,9 @@ fn of_growth(facts: &Facts, volume: &Volume, size: Bytes, wish: &Wish) -> Ruling
     if let Some(sectors) = &ground.sectors {
         of_sectors(sectors)?;
     }
-    let first = facts.uses.as_ref().and_then(|uses| uses.mounts.first());
-    if let (Some(mounted), Some(failure)) = (first, ground.failure) {
+    if let Some(uses) = &facts.uses
+        && let (Some(mounted), Some(failure)) = (uses.mounts.first(), uses.failure)
+    {
         let place = Place::Here(mounted.row.mount_point.clone());
         return Err(Reason::FilesystemFailed(place, failure));
     }

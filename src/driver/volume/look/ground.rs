@@ -11,7 +11,6 @@ use super::device::sysfs_path;
 use crate::fs::{self, Family};
 use crate::host::Kernel;
 use crate::lvm::{self, DEEPEST};
-use crate::mount::Row;
 use crate::names::{Bytes, FsType};
 use crate::volume::decide::{Fitting, Ground, Sectors};
 use crate::volume::device::Device;
@@ -33,12 +32,7 @@ impl Look<'_> {
         let Some(device) = facts.top() else {
             return Ok(Ground::default());
         };
-        let mounts = facts.uses.iter().flat_map(|uses| &uses.mounts);
-        let rows: Vec<&Row> = mounts.map(|mounted| &mounted.row).collect();
-        let mut ground = Ground {
-            failure: device.failure(kernel, &rows),
-            ..Ground::default()
-        };
+        let mut ground = Ground::default();
         let largest = all_sectors(kernel).max().unwrap_or(SMALLEST);
         if largest <= SMALLEST {
             return Ok(ground);

@@ -40,11 +40,11 @@ pub fn see_places(job: &Job, table: &Table, top: &Device, uses: &mut Uses) -> Re
         }))
     };
     uses.there = at(dir)?;
-    if let KubeletPath::Pod { global } = place
+    if uses.there.is_none()
+        && let KubeletPath::Pod { global } = place
         && config.attach
-        && let Some(There::Another(other)) = at(&global)?
     {
-        uses.name_taken = Some(other);
+        uses.there = at(&global)?.filter(|there| matches!(there, There::Another(_)));
     }
     Ok(())
 }

@@ -183,7 +183,7 @@ impl<'a> Look<'a> {
         if let Some(job) = self.asker.job {
             in_use::see_places(&job, table, top, &mut uses)?;
         }
-        if uses.there.is_none() && uses.suspended.is_none() {
+        if uses.suspended.is_none() {
             uses.failure = top.failure(kernel, &rows);
         }
         uses.inside = inside;

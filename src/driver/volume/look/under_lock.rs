@@ -67,7 +67,8 @@ pub fn look_under_lock<'a>(
         if let Some(device) = unlocked {
             if !asker.is_person {
                 let decision = seen.settle_up_to(Level::Uses, wish)?;
-                if let Decision::Ready | Decision::Keep { .. } | Decision::Refuse(_) = decision {
+                if let Decision::Ready | Decision::Restrict { .. } | Decision::Refuse(_) = decision
+                {
                     return Ok((seen, decision));
                 }
             }
@@ -84,7 +85,8 @@ pub fn look_under_lock<'a>(
             }
         }
         let mut decision = seen.settle_up_to(Level::Lvm, wish)?;
-        if !holding.is_made && holding.group.is_none() && seen.facts.is_new() {
+        let is_new = seen.facts.volume().is_some_and(|volume| volume.record.new);
+        if !holding.is_made && holding.group.is_none() && is_new {
             drop(lock::hold_group(kernel, vg, patience)?);
             holding.is_made = true;
             asker.known = None;

@@ -123,7 +123,7 @@ impl Verdict {
         match &self.outcome {
             Outcome::Decided(decision) => match decision {
                 Decision::Refuse(_) => "refuse",
-                Decision::Bind(_) | Decision::Keep { .. } | Decision::Ready => "bind",
+                Decision::Bind(_) | Decision::Restrict { .. } | Decision::Ready => "bind",
                 Decision::Mount(_) => "mount",
                 Decision::Make { .. } => "format",
                 Decision::Open { .. } => "open",
@@ -177,7 +177,7 @@ impl Verdict {
 /// The steps of the next mount, in order.
 fn to_do(decision: &Decision) -> Vec<String> {
     match decision {
-        Decision::Refuse(_) | Decision::Keep { .. } | Decision::Ready => Vec::new(),
+        Decision::Refuse(_) | Decision::Restrict { .. } | Decision::Ready => Vec::new(),
         Decision::Bind(row) => vec![format!("bind from {}", row.mount_point.shown())],
         Decision::Mount(mount) => {
             let grow = |when: Grow| {

@@ -153,9 +153,8 @@ impl World {
         expected: &Expected,
         reply: &Reply,
     ) {
-        const TEXTS: [(&str, &str); 13] = [
+        const TEXTS: [(&str, &str); 12] = [
             ("twin", "a btrfs with the same UUID as that of "),
-            ("name-taken", "the node-wide mount "),
             ("another-is-there", " already holds "),
             ("there-read-only", "so it cannot be written here"),
             ("activating", "activating "),
@@ -198,7 +197,7 @@ impl World {
         );
         // Only kubelet's directories or the kernel show these.
         let is_untold = match word {
-            "name-taken" | "another-is-there" | "there-read-only" | "twin" => true,
+            "another-is-there" | "there-read-only" | "twin" => true,
             "mounting" => self.slots[slot].is_some_and(|lv| self.is_kept(lv)),
             _ => false,
         };

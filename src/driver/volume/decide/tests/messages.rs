@@ -92,7 +92,6 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             name: None,
             ..occupied()
         }),
-        Reason::NameTaken(occupied()),
         Reason::Swap,
         Reason::Below(vec![text("dm-7")]),
         Reason::Loop(vec![text("loop7")]),

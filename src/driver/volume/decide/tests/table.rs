@@ -14,7 +14,7 @@ use crate::volume::decide::reason::{Needed, Reason};
 use crate::volume::decide::rules::decide;
 use crate::volume::device::Failure;
 
-use Decision::{Activate, Bind, Extend, Keep, Look, Ready, Refuse, Resume};
+use Decision::{Activate, Bind, Extend, Look, Ready, Refuse, Restrict, Resume};
 use FsType::{Btrfs, Ext2, Ext3, Ext4, Xfs};
 
 const OPEN: Decision = Decision::Open { read_only: false };
@@ -38,7 +38,7 @@ fn each_level_is_looked_at_only_when_it_is_needed() {
         ("then LVM", |f, _| { f.lvm = None; f.content = None; }, Look(Level::Lvm)),
         ("then the device", |f, _| f.content = None, Look(Level::Content)),
         ("an inactive volume asks LVM at once", |f, _| { f.device = None; f.uses = None; f.lvm = None; f.content = None; }, Look(Level::Lvm)),
-        ("what stands asks neither LVM nor the device", |f, _| { there(f, "ext4", "rw", "rw"); f.lvm = None; f.content = None; }, Keep { flags: None }),
+        ("what stands asks neither LVM nor the device", |f, _| { there(f, "ext4", "rw", "rw"); f.lvm = None; f.content = None; }, Ready),
     ]);
 }
 
@@ -50,15 +50,14 @@ fn who_uses_it() {
     check(&[
         ("another volume is there", |f, _| uses(f).there = Some(There::Another(db())), Refuse(Reason::AnotherIsThere(db()))),
         ("there, of the wrong type", |f, _| there(f, "xfs", "rw", "rw"), wrong("xfs", Ext4)),
-        ("there, of any type", |f, w| { w.fs = None; there(f, "xfs", "rw", "rw"); }, Keep { flags: None }),
-        ("there and writable, wanted read-only", |f, w| { w.read_only = true; there(f, "ext4", "rw", "rw"); }, Keep { flags: Some(MsFlags::MS_RDONLY) }),
-        ("there and read-only, wanted writable", |f, _| there(f, "ext4", "ro", "rw"), Keep { flags: Some(MsFlags::empty()) }),
-        ("there, without what the node asks of its type", |f, w| { w.restrictions = [(Ext4, MsFlags::MS_NOSUID)].into(); there(f, "ext4", "rw,nodev,noatime", "rw"); }, Keep { flags: Some(MsFlags::MS_NOSUID | MsFlags::MS_NODEV) }),
-        ("there, with what the node asks of its type", |f, w| { w.restrictions = [(Ext4, MsFlags::MS_NOSUID)].into(); there(f, "ext4", "rw,nosuid", "rw"); }, Keep { flags: None }),
-        ("there, and the node asks it of another type", |f, w| { w.restrictions = [(Xfs, MsFlags::MS_NOSUID)].into(); there(f, "ext4", "rw", "rw"); }, Keep { flags: None }),
+        ("there, of any type", |f, w| { w.fs = None; there(f, "xfs", "rw", "rw"); }, Ready),
+        ("there and writable, wanted read-only", |f, w| { w.read_only = true; there(f, "ext4", "rw", "rw"); }, Restrict { row: row(POD, "ext4", "rw", "rw"), flags: MsFlags::MS_RDONLY }),
+        ("there and read-only, wanted writable", |f, _| there(f, "ext4", "ro", "rw"), Restrict { row: row(POD, "ext4", "ro", "rw"), flags: MsFlags::empty() }),
+        ("there, without what the node asks of its type", |f, w| { w.restrictions = [(Ext4, MsFlags::MS_NOSUID)].into(); there(f, "ext4", "rw,nodev,noatime", "rw"); }, Restrict { row: row(POD, "ext4", "rw,nodev,noatime", "rw"), flags: MsFlags::MS_NOSUID | MsFlags::MS_NODEV }),
+        ("there, with what the node asks of its type", |f, w| { w.restrictions = [(Ext4, MsFlags::MS_NOSUID)].into(); there(f, "ext4", "rw,nosuid", "rw"); }, Ready),
+        ("there, and the node asks it of another type", |f, w| { w.restrictions = [(Xfs, MsFlags::MS_NOSUID)].into(); there(f, "ext4", "rw", "rw"); }, Ready),
         ("there, its filesystem read-only", |f, _| there(f, "ext4", "ro", "ro"), Refuse(Reason::MountedReadOnly(POD.into()))),
-        ("there, and the kernel made it read-only", |f, _| there(f, "ext4", "rw", "ro"), Keep { flags: None }),
-        ("its name is another volume's", |f, _| uses(f).name_taken = Some(db()), Refuse(Reason::NameTaken(db()))),
+        ("there, and the kernel made it read-only", |f, _| there(f, "ext4", "rw", "ro"), Ready),
         ("swap", |f, _| uses(f).swap = true, Refuse(Reason::Swap)),
         ("below another device, whatever is on it", |f, _| uses(f).holders = vec!["dm-1".into()], Refuse(Reason::Below(vec!["dm-1".into()]))),
         ("mounted by the host", |f, _| mounted(f, "/srv", "rw", "rw"), Refuse(Reason::HostMount("/srv".into()))),
@@ -77,7 +76,7 @@ fn who_uses_it() {
         ("suspended under a pod, LVM tells why", |f, _| { mounted(f, POD, "rw", "rw"); uses(f).suspended = Some("vg-lv".into()); f.lvm = None; }, Look(Level::Lvm)),
         ("suspended under a pod", |f, _| { mounted(f, POD, "rw", "rw"); uses(f).suspended = Some("vg-lv".into()); }, Refuse(Reason::Suspended("vg-lv".into()))),
         ("suspended under a pod by a killed lvextend", |f, _| { mounted(f, POD, "rw", "rw"); uses(f).suspended = Some("vg-lv".into()); if let Some(Lvm::Volume { unused_table, .. }) = &mut f.lvm { *unused_table = true; } }, Resume),
-        ("suspended, and there", |f, _| { there(f, "ext4", "rw", "rw"); uses(f).suspended = Some("vg-lv".into()); f.lvm = None; }, Keep { flags: None }),
+        ("suspended, and there", |f, _| { there(f, "ext4", "rw", "rw"); uses(f).suspended = Some("vg-lv".into()); f.lvm = None; }, Ready),
         ("the global mount comes first", |f, _| { mounted(f, POD, "rw", "rw"); mounted(f, "/var/lib/kubelet/mounts/a", "rw", "rw"); }, Bind(row("/var/lib/kubelet/mounts/a", "ext4", "rw", "rw"))),
         ("a writable one comes first", |f, _| { mounted(f, "/var/lib/kubelet/b", "ro", "rw"); mounted(f, POD, "rw", "rw"); }, Bind(pod())),
         ("by hand, kubelet's comes before the host's", |f, w| { w.by_hand = true; tags(f, "flexvolume.fs=ext4:u"); mounted(f, "/srv", "rw", "rw"); mounted(f, POD, "rw", "rw"); }, Bind(pod())),
@@ -153,7 +152,7 @@ fn who_has_it_in_a_shared_group() {
         ("locks that are being started", |f, _| { f.device = None; shared(f, LeaseState::Starting); }, no_locks(LeaseState::Starting)),
         ("a lease that was lost, of a blank volume", |f, _| shared(f, LeaseState::Lost), no_locks(LeaseState::Lost)),
         ("a lease that was lost, of a filesystem", |f, _| { holds(f, Ext4, |_| ()); shared(f, LeaseState::Lost); }, no_locks(LeaseState::Lost)),
-        ("what stands stays, whatever the locks are", |f, _| { there(f, "ext4", "rw", "rw"); shared(f, LeaseState::Lost); }, Keep { flags: None }),
+        ("what stands stays, whatever the locks are", |f, _| { there(f, "ext4", "rw", "rw"); shared(f, LeaseState::Lost); }, Ready),
     ]);
 }
 
@@ -335,9 +334,9 @@ fn it_is_to_be_larger() {
         ("large enough, on such a disk", |f, w| { larger(f, w); w.purpose = Purpose::Size(Bytes::new(1)); f.ground.as_mut().unwrap().sectors = Some(larger_sectors()); }, Refuse(Reason::LargerSectors(larger_sectors()))),
         ("without room in LVM's metadata", |f, w| { larger(f, w); metadata(f, 2047); }, full_metadata(2047)),
         ("by its disks", |f, w| { larger(f, w); f.ground = None; }, Look(Level::Ground)),
-        ("the kernel met errors in what is mounted", |f, w| { mounted(f, POD, "rw", "rw"); there(f, "ext4", "rw", "rw"); larger(f, w); f.ground.as_mut().unwrap().failure = Some(Failure::Errors); }, Refuse(Reason::FilesystemFailed(Place::Here(POD.into()), Failure::Errors))),
-        ("failed on a disk that its filesystem cannot live on", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); let ground = f.ground.as_mut().unwrap(); ground.failure = Some(Failure::Errors); ground.sectors = Some(larger_sectors()); }, Refuse(Reason::LargerSectors(larger_sectors()))),
-        ("the kernel shut down what is mounted", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); f.ground.as_mut().unwrap().failure = Some(Failure::ShutDown); }, Refuse(Reason::FilesystemFailed(Place::Here(POD.into()), Failure::ShutDown))),
+        ("the kernel met errors in what is mounted", |f, w| { mounted(f, POD, "rw", "rw"); there(f, "ext4", "rw", "rw"); larger(f, w); uses(f).failure = Some(Failure::Errors); }, Refuse(Reason::FilesystemFailed(Place::Here(POD.into()), Failure::Errors))),
+        ("failed on a disk that its filesystem cannot live on", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); uses(f).failure = Some(Failure::Errors); f.ground.as_mut().unwrap().sectors = Some(larger_sectors()); }, Refuse(Reason::LargerSectors(larger_sectors()))),
+        ("the kernel shut down what is mounted", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); uses(f).failure = Some(Failure::ShutDown); }, Refuse(Reason::FilesystemFailed(Place::Here(POD.into()), Failure::ShutDown))),
         ("without room, thin", |f, w| { larger(f, w); volume(f).free = Bytes::new(1); volume(f).pool = LvName::parse("pool").ok(); }, Extend(Bytes::new(2 * GIB))),
         ("with just as much room", |f, w| { larger(f, w); volume(f).free = Bytes::new(GIB); }, Extend(Bytes::new(2 * GIB))),
         ("into the reserve", |f, w| { larger(f, w); w.create.reserve = ROOM; }, Refuse(Reason::Reserve { more: Bytes::new(GIB), free: ROOM, reserve: ROOM })),

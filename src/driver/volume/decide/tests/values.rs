@@ -33,16 +33,6 @@ fn whether_a_device_is_free_and_whether_waiting_may_help() {
 }
 
 #[test]
-fn a_volume_is_new_until_something_was_put_there() {
-    let mut facts = blank();
-    assert!(!facts.is_new());
-    tags(&mut facts, "flexvolume.new");
-    assert!(facts.is_new());
-    facts.lvm = None;
-    assert!(!facts.is_new());
-}
-
-#[test]
 fn the_nodes_pool_comes_before_the_one_that_is_asked_for() {
     let mut create = Create::default();
     assert_eq!(create.thin_pool(), None);

@@ -117,11 +117,13 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
         Decision::Extend(_) | Decision::Create(_) | Decision::Activate | Decision::Resume => {
             let is_silent = matches!(facts.lvm, Some(Lvm::Silent(_) | Lvm::Hidden) | None);
             assert!(!is_silent, "{}", case());
-            let ground = facts.ground.as_ref();
-            let is_well = ground.is_none_or(|ground| {
-                let is_mounted = facts.is_mounted_here();
-                !(is_mounted && ground.failure.is_some()) && ground.sectors.iter().all(fits)
-            });
+            let has_failed = facts
+                .uses
+                .as_ref()
+                .is_some_and(|uses| uses.failure.is_some());
+            let is_extended = matches!(decision, Decision::Extend(_));
+            let sectors = facts.ground.iter().flat_map(|ground| &ground.sectors);
+            let is_well = !(is_extended && has_failed) && sectors.clone().all(fits);
             assert!(is_well, "{}", case());
             let is_making = matches!(decision, Decision::Create(_));
             assert!(!(wish.read_only && is_making), "{}", case());
@@ -138,7 +140,7 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
                 .is_some_and(|uses| uses.mounts.iter().any(|m| m.row == *row));
             assert!(is_its, "{}", case());
         }
-        Decision::Keep { .. } | Decision::Ready | Decision::Refuse(_) | Decision::Look(_) => {}
+        Decision::Restrict { .. } | Decision::Ready | Decision::Refuse(_) | Decision::Look(_) => {}
     }
 }
 

@@ -18,7 +18,7 @@ pub const DEVICES: [See; 3] = [
     |f| f.not_its_device = Some("a pool".into()),
 ];
 
-pub const USES: [See; 21] = [
+pub const USES: [See; 20] = [
     |_| (),
     |f| mounted(f, POD, "rw", "rw"),
     |f| mounted(f, POD, "ro", "rw"),
@@ -31,7 +31,6 @@ pub const USES: [See; 21] = [
     |f| there(f, "ext4", "ro", "ro"),
     |f| there(f, "xfs", "rw", "ro"),
     |f| uses(f).there = Some(There::Another(occupied())),
-    |f| uses(f).name_taken = Some(occupied()),
     |f| uses(f).swap = true,
     |f| uses(f).holders = vec!["dm-7".into()],
     |f| uses(f).suspended = Some("vg-lv".into()),
@@ -84,14 +83,8 @@ pub const ANSWERS: [See; 4] = [
 ];
 
 /// Rooms in which an absent volume may be created.
-pub const GROUNDS: [See; 5] = [
+pub const GROUNDS: [See; 4] = [
     |f| f.ground = Some(Ground::default()),
-    |f| {
-        f.ground = Some(Ground {
-            failure: Some(Failure::Errors),
-            ..Ground::default()
-        });
-    },
     |f| {
         f.ground = Some(Ground {
             sectors: Some(larger_sectors()),
