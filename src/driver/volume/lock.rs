@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::host::holders::{self, Process};
+use crate::host::holders::{self, Process, name_them};
 use crate::host::trust::require_roots;
 use crate::host::{Kernel, Lock};
 use crate::lvm::Target;
@@ -17,31 +17,13 @@ use crate::names::{LvUuid, Shown, VgName};
 /// Where the lock files are. /run is emptied by a reboot, as locks should be.
 pub const LOCK_DIR: &str = "/run/flexvolume-lvm";
 
-/// A call works on a volume, and did not end in time.
+/// A call works on a volume, and did not end in time: which processes have its lock.
 #[derive(Debug)]
-pub struct Busy {
-    path: PathBuf,
-    /// The processes that hold its lock: the driver, and the tool that it runs.
-    holders: Vec<Process>,
-}
+pub struct Busy(String);
 
 impl fmt::Display for Busy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.shown();
-        if self.holders.is_empty() {
-            return write!(
-                f,
-                "{path} was held by a process that has just gone; try again"
-            );
-        }
-        let holders = holders::name_them(&self.holders);
-        let longest = self.holders.iter().map(|process| process.age).max();
-        let longest = longest.unwrap_or_default().as_secs();
-        write!(
-            f,
-            "{path} is held by {holders}; the oldest was started {longest} s ago; wait for it to end, or find \
-             out why it hangs"
-        )
+        f.write_str(&self.0)
     }
 }
 
@@ -80,9 +62,7 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
             return Ok(lock);
         }
         if started.elapsed() >= limit {
-            let holders = holders::of_file(kernel, path);
-            let path = path.to_owned();
-            return Err(Busy { path, holders }.into());
+            return Err(Busy(held(path, &holders::of_file(kernel, path))).into());
         }
         if kernel.pause(pause) {
             bail!(
@@ -92,4 +72,15 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
         }
         pause = pause.saturating_mul(2).min(Duration::from_millis(250));
     }
+}
+
+fn held(path: &Path, holders: &[Process]) -> String {
+    let path = path.shown();
+    let Some(longest) = holders.iter().map(|process| process.age.as_secs()).max() else {
+        return format!("{path} was held by a process that has just gone; try again");
+    };
+    format!(
+        "{path} is held by {}; the oldest was started {longest} s ago; wait for it to end, or find out why it hangs",
+        name_them(holders)
+    )
 }
