@@ -99,7 +99,6 @@ fn grow_all(
     Ok((size, later))
 }
 
-/// Grows the mounted filesystem, or says when it grows.
 fn grow_filesystem(
     job: &Job,
     top: &Device,

@@ -175,7 +175,6 @@ impl Command {
         }
     }
 
-    /// What the process that reads devices is asked.
     pub(super) fn question(&self, device: &str) -> String {
         let args = self.args.iter().map(|arg| arg.to_string_lossy());
         let words = [device.into(), self.tool_name().into()].into_iter();

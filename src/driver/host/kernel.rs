@@ -27,7 +27,6 @@ impl Kernel {
         Ok(Self { signals })
     }
 
-    /// The size of a page of memory, in bytes.
     pub fn page_size(&self) -> u64 {
         let size = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE);
         let size = size.ok().flatten().and_then(|size| size.try_into().ok());
@@ -136,7 +135,6 @@ impl Kernel {
         }
     }
 
-    /// A random UUID.
     pub fn new_uuid(&self) -> io::Result<String> {
         let uuid = fs::read_to_string("/proc/sys/kernel/random/uuid")?;
         Ok(uuid.trim_end().to_owned())
@@ -175,7 +173,6 @@ impl Kernel {
         fs::remove_dir(path)
     }
 
-    /// Whether the driver is told to stop.
     pub fn stopping(&self) -> bool {
         self.signals.stopping()
     }

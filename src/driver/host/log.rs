@@ -61,7 +61,6 @@ impl Log {
         let _ = write!(steps, "{name}{mark}:{}ms", took.as_millis());
     }
 
-    /// The entry of a call that ends now.
     fn entry(&self, call: &str, outcome: &str, message: &str) -> Fields {
         let mut fields = vec![("call".to_owned(), call.to_owned())];
         fields.extend_from_slice(&self.subject.borrow());
@@ -114,7 +113,6 @@ fn of_file(fields: &Fields) -> Vec<u8> {
     line
 }
 
-/// The text on one line.
 fn folded(text: impl Iterator<Item = char>) -> String {
     text.map(|c| if is_printable(c) { c } else { '?' })
         .collect()

@@ -34,15 +34,10 @@ pub fn explained(error: &anyhow::Error) -> String {
     format!("{error:#}{}", if is_denied { hint() } else { "" })
 }
 
-/// The label of a file, with a zero byte at its end.
-fn label(path: &Path) -> io::Result<Vec<u8>> {
-    let mut label = vec![0; 4096];
-    let length = getxattr(path, LABEL, &mut label)?;
-    label.truncate(length);
-    Ok(label)
-}
-
 /// Gives `path` the label of `other`.
 pub(super) fn label_as(path: &Path, other: &Path) -> io::Result<()> {
-    Ok(setxattr(path, LABEL, &label(other)?, XattrFlags::empty())?)
+    let mut label = vec![0; 4096];
+    let length = getxattr(other, LABEL, &mut label)?;
+    label.truncate(length);
+    Ok(setxattr(path, LABEL, &label, XattrFlags::empty())?)
 }

@@ -22,7 +22,6 @@ const SHOWN: usize = 1024;
 /// How long a SIGKILL may take before the process counts as stuck in the kernel.
 const GRACE_AT_KILL: Duration = Duration::from_secs(1);
 
-/// How a wait for a child ended.
 pub(super) enum End {
     Exited(ExitStatus),
     /// It said a line, and stays.

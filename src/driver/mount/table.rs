@@ -60,7 +60,6 @@ impl Row {
         has_option(&self.options, "ro")
     }
 
-    /// The restrictions of this mount, not of its filesystem.
     pub fn restrictions(&self) -> MsFlags {
         restrictions(self.options.split(','))
     }

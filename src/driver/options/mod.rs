@@ -47,7 +47,6 @@ pub struct Options {
     pub encryption: Option<Encryption>,
     /// The passphrase in the Secret that the volume names.
     pub passphrase: Option<Passphrase>,
-    /// `mountoptions`; they hold `ro` if, and only if, `read_only` is true.
     pub mount_options: MountOptions,
     /// The name of the `PersistentVolume`, or of the volume in its pod.
     pub volume_name: Option<ObjectName>,
@@ -103,11 +102,6 @@ impl Options {
             bail!("option {MOUNT} holds rw, and the volume is readOnly; leave one out");
         }
         let read_only = said_read_only || mount_options.is_read_only();
-        let mount_options = if said_read_only {
-            mount_options.and(&MountOptions::read_only())
-        } else {
-            mount_options
-        };
         let volume_name = take(NAME).filter(|name| !name.is_empty());
         let volume_name = read(NAME, volume_name.as_deref(), ObjectName::of_volume)?;
         Ok(Self {
