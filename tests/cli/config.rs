@@ -49,5 +49,5 @@ fn without_a_name_it_is_the_drivers_own_config_with_who_may_write_it() {
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
     prints(&machine, &asked, "can be written by others than root", 1);
     fs::rename(&file, machine.path("elsewhere")).unwrap();
-    prints(&machine, &asked, "does not exist", 1);
+    prints(&machine, &asked, "cannot be read: No such file", 1);
 }

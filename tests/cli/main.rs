@@ -114,10 +114,10 @@ fn a_broken_config_stops_only_what_brings_a_volume_up() {
     fs::rename(&config, machine.path("elsewhere")).unwrap();
     brings_nothing_up(
         &machine,
-        &["which FLEXVOLUME_LVM_CONFIG names, does not exist"],
+        &["which FLEXVOLUME_LVM_CONFIG names, cannot be read: No such file"],
     );
     symlink("/nonexistent", &config).unwrap();
-    brings_nothing_up(&machine, &["a symbolic link that leads nowhere"]);
+    brings_nothing_up(&machine, &["cannot be read: No such file"]);
     fs::remove_file(&config).unwrap();
     run("mkfifo", &[config.to_str().unwrap()]);
     brings_nothing_up(&machine, &["not a regular file"]);

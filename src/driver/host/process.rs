@@ -91,14 +91,6 @@ impl<'a> Processes<'a> {
         })
     }
 
-    fn path(&self, program: &Program) -> Result<PathBuf, ToolError> {
-        match program {
-            Program::Myself(_) => Ok(PathBuf::from("/proc/self/exe")),
-            Program::Driver(path) => Ok(path.clone()),
-            Program::Tool(tool) => self.find(tool),
-        }
-    }
-
     /// The one place that makes a child process.
     fn spawn(&self, path: &Path, command: &Command) -> io::Result<Child> {
         let mut child = std::process::Command::new(path);
@@ -185,7 +177,11 @@ impl Tools for Processes<'_> {
             tool: command.tool_name(),
             source,
         };
-        let path = self.path(&command.program)?;
+        let path = match &command.program {
+            Program::Myself(_) => PathBuf::from("/proc/self/exe"),
+            Program::Driver(path) => path.clone(),
+            Program::Tool(tool) => self.find(tool)?,
+        };
         let mut watched = self.begin(&path, command).map_err(spawn_error)?;
         let (limit, effect) = (command.limit, command.effect);
         let end = watched.wait(Instant::now().checked_add(limit), true);

@@ -51,20 +51,15 @@ fn read(kernel: &Kernel, exe: &Path, file: &Path, is_named: bool) -> Result<Conf
     let is_link = fs::read_link(file).is_ok();
     let bytes = match kernel.read_bytes(file) {
         Ok(bytes) => bytes,
+        // A dangling link must not mean "no config": that would allow what the config forbids.
+        Err(e) if e.kind() == io::ErrorKind::NotFound && !is_link && !is_named => return Ok(none()),
         Err(e) => {
-            let shown = file.shown();
-            return match e.kind() {
-                // A dangling link must not mean "no config": that would allow what the config forbids.
-                io::ErrorKind::NotFound if is_link => Err(format!(
-                    "{shown} is a symbolic link that leads nowhere; correct it, or remove it"
-                )),
-                io::ErrorKind::NotFound if is_named => Err(format!(
-                    "{shown}, which {FILE_VARIABLE} names, does not exist; correct the name, or take it out of the \
-                     environment"
-                )),
-                io::ErrorKind::NotFound => Ok(none()),
-                _ => Err(format!("{shown} cannot be read: {e}")),
+            let what = if is_named {
+                format!(", which {FILE_VARIABLE} names,")
+            } else {
+                String::new()
             };
+            return Err(format!("{}{what} cannot be read: {e}", file.shown()));
         }
     };
     require_roots(file)?;
