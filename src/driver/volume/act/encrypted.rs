@@ -118,8 +118,7 @@ fn opened(job: &Job, on: &Pinned, read_only: bool, key: &Key, lock: &Lock) -> Re
         (passphrase, source),
         lock,
     )?;
-    let holders = device.holders(host.kernel)?;
-    if let Some(inside) = device.inside(host.kernel, &holders) {
+    if let Some(inside) = device.inside(host.kernel) {
         return Ok(inside);
     }
     let error = anyhow!("cryptsetup has opened {id}, but the kernel does not show that");
@@ -131,13 +130,10 @@ fn opened(job: &Job, on: &Pinned, read_only: bool, key: &Key, lock: &Lock) -> Re
 /// without patience it is left to that call.
 pub fn close(subject: Subject, patience: Duration) -> Result<()> {
     let kernel = subject.host.kernel;
-    let Some(device) = Device::find(kernel, subject.id)? else {
+    let device = Device::find(kernel, subject.id)?;
+    let Some(device) = device.filter(|device| device.inside(kernel).is_some()) else {
         return Ok(());
     };
-    let holders = device.holders(kernel).unwrap_or_default();
-    if device.inside(kernel, &holders).is_none() {
-        return Ok(());
-    }
     match lock::hold(kernel, device.target(), patience) {
         Err(error) if patience.is_zero() && error.is::<lock::Busy>() => Ok(()),
         lock => close_unused(subject, &lock?),

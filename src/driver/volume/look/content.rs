@@ -11,7 +11,6 @@ use super::ground::largest_block;
 use crate::crypt;
 use crate::fs::{self, Examination, Extent, Family, Probed, Superblock, Unreadable};
 use crate::host::ToolError;
-use crate::lvm::Volume;
 use crate::names::{Bytes, Filesystem, FsType, Shown};
 use crate::volume::decide::{Content, Decrypted, Doubt, FilesystemState, Openers};
 use crate::volume::device::Device;
@@ -19,10 +18,9 @@ use crate::volume::device::Device;
 impl Look<'_> {
     /// What is on the volume's own device.
     pub(super) fn content(&mut self) -> Result<Content> {
-        let (Some(device), Some(volume)) = (self.facts.device.clone(), self.facts.volume()) else {
+        let Some(device) = self.facts.device.clone() else {
             bail!("{} is not active", self.facts.id);
         };
-        let volume = volume.clone();
         let kernel = self.subject.host.kernel;
         self.facts.read_only = device.is_read_only(kernel);
         self.facts.read_only_disk = device.read_only_disk(kernel);
@@ -32,23 +30,22 @@ impl Look<'_> {
         if self.facts.top() != Some(&device) {
             // The device inside has claimed it.
             let file = device.open(kernel, false)?;
-            return self.read(&device, &volume, &Arc::new(file), false);
+            return self.read(&device, &Arc::new(file), false);
         }
-        self.content_of(&device, &volume)
+        self.content_of(&device)
     }
 
     /// What is inside an encrypted volume that is open.
     pub(super) fn inside(&mut self) -> Result<Decrypted> {
-        let (Some(device), Some(volume)) = (self.facts.top().cloned(), self.facts.volume()) else {
+        let Some(device) = self.facts.top().cloned() else {
             bail!("{} is not open", self.facts.id);
         };
-        let volume = volume.clone();
         let table = crypt::table_of(self.subject.host, device.number)?;
-        let content = self.content_of(&device, &volume)?;
+        let content = self.content_of(&device)?;
         Ok(Decrypted { content, table })
     }
 
-    fn content_of(&mut self, device: &Device, volume: &Volume) -> Result<Content> {
+    fn content_of(&mut self, device: &Device) -> Result<Content> {
         let kernel = self.subject.host.kernel;
         let openers = self.facts.openers.as_ref();
         if self.facts.is_mounted_here() || openers.is_some_and(Openers::is_mounted) {
@@ -63,7 +60,8 @@ impl Look<'_> {
             }
             Err(e) => bail!("opening {}: {e}", device.path.shown()),
         };
-        let seen = self.read(device, volume, &claim, volume.record.new);
+        let is_new = self.facts.require_volume()?.record.new;
+        let seen = self.read(device, &claim, is_new);
         self.claim = Some(claim);
         seen
     }
@@ -82,8 +80,7 @@ impl Look<'_> {
     /// same.
     pub fn is_as_it_was(&self) -> Result<bool> {
         let (host, facts) = (self.subject.host, &self.facts);
-        let (Some(device), Some(volume), Some(claim)) = (facts.top(), facts.volume(), &self.claim)
-        else {
+        let (Some(device), Some(claim)) = (facts.top(), &self.claim) else {
             return Ok(false);
         };
         device.require_still_there(host.kernel)?;
@@ -92,10 +89,10 @@ impl Look<'_> {
         let content =
             if matches!(before, Some(Content::Blank { zero: true, .. })) && !self.took_long() {
                 // The counts vouch for the rest.
-                let marks = self.examined(device, volume, claim, Extent::Marks, true)?;
+                let marks = self.examined(device, claim, Extent::Marks, true)?;
                 unnamed(marks)
             } else {
-                self.read(device, volume, claim, true)?
+                self.read(device, claim, true)?
             };
         let written = facts
             .device
@@ -111,13 +108,15 @@ impl Look<'_> {
     fn examined(
         &self,
         device: &Device,
-        volume: &Volume,
         claim: &Arc<File>,
         extent: Extent,
         flush: bool,
     ) -> Result<Examination> {
         let host = self.subject.host;
-        let of = (device.size(host.kernel)?, volume.created);
+        let of = (
+            device.size(host.kernel)?,
+            self.facts.require_volume()?.created,
+        );
         fs::scan(host, of, extent, flush, (claim, &device.path))
     }
 
@@ -126,23 +125,18 @@ impl Look<'_> {
     /// If the volume may be blank, this reads it first; if all is zero, blkid is not run. blkid alone is not
     /// enough: it also says "nothing" if it cannot read. Nor is blkid run for the filesystem of the record, if
     /// that is beyond doubt.
-    fn read(
-        &self,
-        device: &Device,
-        volume: &Volume,
-        claim: &Arc<File>,
-        flush: bool,
-    ) -> Result<Content> {
+    fn read(&self, device: &Device, claim: &Arc<File>, flush: bool) -> Result<Content> {
+        let record = &self.facts.require_volume()?.record;
         let (host, node) = (self.subject.host, device.node(self.subject.host.kernel));
         let size = device.size(host.kernel)?;
         let superblock = |size| fs::superblock_of(host, size, (claim, &device.path));
         if device.luks.is_none()
-            && volume.record.luks_uuid().is_some()
+            && record.luks_uuid().is_some()
             && let Some(header) = crypt::header_of(host, (claim, &device.path))?
         {
             return Ok(Content::Luks(header));
         }
-        if let Some(made) = &volume.record.made {
+        if let Some(made) = &record.made {
             match superblock(Some(size)) {
                 Ok(Some(found)) => {
                     if let Some(fs) = recorded(&found, made) {
@@ -154,14 +148,14 @@ impl Look<'_> {
                 Ok(None) | Err(_) => {}
             }
         } else {
-            let seen = self.examined(device, volume, claim, Extent::Whole, flush)?;
+            let seen = self.examined(device, claim, Extent::Whole, flush)?;
             if seen.is_zero && seen.unreadable.is_none() {
                 return Ok(unnamed(seen));
             }
         }
         let mut found = fs::probe(host, &node)?;
         if found == Probed::Nothing {
-            let seen = self.examined(device, volume, claim, Extent::Cached, flush)?;
+            let seen = self.examined(device, claim, Extent::Cached, flush)?;
             if seen.is_zero && seen.unreadable.is_none() {
                 return Ok(unnamed(seen));
             }

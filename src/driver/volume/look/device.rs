@@ -56,9 +56,9 @@ impl Device {
         }
     }
 
-    /// The device inside this encrypted volume, if it is open; `holders`: the devices on top of it.
-    pub fn inside(&self, kernel: &Kernel, holders: &[String]) -> Option<Self> {
-        let found = crypt::mapping(kernel, &self.lv_uuid, holders)?;
+    /// The device inside this encrypted volume, if it is open.
+    pub fn inside(&self, kernel: &Kernel) -> Option<Self> {
+        let found = crypt::mapping(kernel, &self.lv_uuid, &self.holders(kernel).ok()?)?;
         Some(self.over(&found))
     }
 
@@ -198,8 +198,7 @@ impl Device {
         if self.luks.is_none() {
             return now == *self;
         }
-        let holders = now.holders(kernel).unwrap_or_default();
-        now.inside(kernel, &holders).as_ref() == Some(self)
+        now.inside(kernel).as_ref() == Some(self)
     }
 
     /// Fails if the volume's name now means another device: a tag or a mount made by name would hit that one.
@@ -224,8 +223,9 @@ pub fn volume_of(kernel: &Kernel, number: DeviceNumber) -> Option<Device> {
     let Some(id) = LvId::from_dm_name(&name) else {
         let (uuid, below) = crypt::volume_below(kernel, &name, number)?;
         let volume = volume_of(kernel, below).filter(|volume| volume.lv_uuid == uuid)?;
-        let inside = volume.inside(kernel, &volume.holders(kernel).ok()?);
-        return inside.filter(|inside| inside.number == number);
+        return volume
+            .inside(kernel)
+            .filter(|inside| inside.number == number);
     };
     Device::find(kernel, &id)
         .ok()
