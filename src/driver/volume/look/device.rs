@@ -12,7 +12,7 @@ use crate::host::{DeviceNumber, Kernel};
 use crate::lvm::{DEEPEST, Mapped};
 use crate::mount::{KubeletPath, Row};
 use crate::names::{Bytes, LvId, LvUuid, Shown};
-use crate::volume::decide::{Facts, Inside};
+use crate::volume::decide::Inside;
 use crate::volume::device::{Device, Failure};
 
 impl Device {
@@ -239,17 +239,6 @@ pub fn all_inside(kernel: &Kernel) -> Vec<Device> {
     numbers
         .filter_map(|number| volume_of(kernel, number))
         .collect()
-}
-
-/// Reads again whether the volume is suspended: LVM suspends a volume while changing it, and has resumed it by
-/// the time it answers.
-pub fn forget_what_lvm_resumed(kernel: &Kernel, facts: &mut Facts) {
-    let top = facts.top().cloned();
-    if let (Some(top), Some(uses)) = (top, &mut facts.uses)
-        && uses.suspended.is_some()
-    {
-        uses.suspended = top.suspended(kernel);
-    }
 }
 
 /// Whether the kernel has the volume's device, even without a node in /dev.

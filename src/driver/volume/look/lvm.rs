@@ -5,7 +5,6 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::Look;
-use super::device::forget_what_lvm_resumed;
 use crate::lvm::{self, LeaseState};
 use crate::names::{LvId, LvName};
 use crate::volume::decide::{Facts, Lvm, Pool, Room, Wish};
@@ -37,7 +36,13 @@ impl Look<'_> {
             },
             None => self.ask_lvm(wish),
         });
-        forget_what_lvm_resumed(kernel, &mut self.facts);
+        // LVM suspends a volume while changing it, and has resumed it by the time it answers.
+        let top = self.facts.top().cloned();
+        if let (Some(top), Some(uses)) = (top, &mut self.facts.uses)
+            && uses.suspended.is_some()
+        {
+            uses.suspended = top.suspended(kernel);
+        }
     }
 
     /// Asks LVM for the volume and, unless it is only to be read, for its thin pool.

@@ -103,8 +103,12 @@ impl<'a> Look<'a> {
     /// looked at again. Fails if somebody can write to it.
     pub fn is_still_free(&mut self) -> Result<bool> {
         let now = self.uses()?;
-        let before = std::mem::replace(&mut self.facts.uses, now);
-        if !is_same_use(before.as_ref(), self.facts.uses.as_ref()) {
+        // This call itself may have opened an encrypted volume.
+        let inside = now.as_ref().and_then(|now| now.inside.clone());
+        let before = self.facts.uses.take();
+        let is_same = now.is_some() && now == before.map(|uses| Uses { inside, ..uses });
+        self.facts.uses = now;
+        if !is_same {
             return Ok(false);
         }
         // Of what is mounted already, the openers are known.
@@ -113,18 +117,6 @@ impl<'a> Look<'a> {
             require_no_writer(&self.facts).map_err(|reason| Refusal::of(&self.facts.id, reason))?;
         }
         Ok(true)
-    }
-}
-
-/// Whether nobody came or went. This call itself may have opened an encrypted volume.
-fn is_same_use(before: Option<&Uses>, now: Option<&Uses>) -> bool {
-    let (Some(before), Some(now)) = (before, now) else {
-        return false;
-    };
-    let inside = now.inside.clone();
-    *now == Uses {
-        inside,
-        ..before.clone()
     }
 }
 
