@@ -126,6 +126,7 @@ pub enum Decision {
         /// The volume cannot be written.
         read_only: bool,
     },
+    /// Make a filesystem, look at it and mount it.
     Make {
         permit: Permit,
         how: Making,

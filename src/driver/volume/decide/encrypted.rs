@@ -110,7 +110,7 @@ fn made_again(facts: &Facts, uuid: Option<&str>, volume: &Volume, wish: &Wish) -
     let making = volume.record.making_in_luks();
     let fs = making.and_then(|(fs, _)| FsType::parse(fs).ok());
     let fs = wish.fs.or(fs).unwrap_or(wish.default_fs);
-    require_kind(Some(true), wish)?;
+    require_kind(true, wish)?;
     require_for_mkfs(facts, volume, wish)?;
     match uuid {
         Some(uuid) => encrypt(facts, fs, Some(uuid.to_owned()), wish),
@@ -137,7 +137,7 @@ fn require_key(wish: &Wish) -> Result<(), Reason> {
 fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling {
     let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());
     let is_mounted = facts.is_mounted_here();
-    require_kind(Some(true), wish)?;
+    require_kind(true, wish)?;
     cipher::of_header(header)?;
     if inside.is_none() && is_mounted {
         // Of the device below, which LUKS2 has not claimed.

@@ -31,7 +31,7 @@ pub fn claimed(facts: &Facts, found: Option<&Filesystem>, volume: &Volume, wish:
         let user = users(facts).into_iter().next();
         return Err(user.unwrap_or(Reason::InUse(Vec::new())));
     };
-    require_kind(Some(volume.record.luks.is_some()), wish)?;
+    require_kind(volume.record.luks.is_some(), wish)?;
     require_type(filesystem.fs.as_str(), wish)?;
     if openers.has_errors && is_harmed(Failure::Errors, wish) {
         let place = Place::Elsewhere(openers.elsewhere);
@@ -146,12 +146,11 @@ fn require_one_filesystem(found: &FilesystemState, volume: &Volume) -> Result<()
     Ok(())
 }
 
-/// Fails if the call wants the other kind of volume: whether it is encrypted, if LVM's tags or the device that is
-/// mounted tell.
-pub fn require_kind(is_encrypted: Option<bool>, wish: &Wish) -> Result<(), Reason> {
-    match (wish.purpose, wish.encrypted, is_encrypted) {
-        (Purpose::Filesystem, Some(false), Some(true)) => Err(Reason::Encrypted),
-        (Purpose::Filesystem, Some(true), Some(false)) => Err(Reason::NotEncrypted),
+/// Fails if the call wants the other kind of volume, by LVM's tags or by the device that is mounted.
+pub fn require_kind(is_encrypted: bool, wish: &Wish) -> Result<(), Reason> {
+    match (wish.purpose, wish.encrypted) {
+        (Purpose::Filesystem, Some(false)) if is_encrypted => Err(Reason::Encrypted),
+        (Purpose::Filesystem, Some(true)) if !is_encrypted => Err(Reason::NotEncrypted),
         _ => Ok(()),
     }
 }

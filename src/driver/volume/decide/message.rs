@@ -113,7 +113,7 @@ impl Reason {
                 "there is no logical volume {id}, and none is made for a read-only mount: it would stay \
                  blank. Mount it for writing once, or name another volume"
             ),
-            Self::MetadataFull { free } => format!(
+            Self::MetadataFull(free) => format!(
                 "LVM has no room left for its metadata of {vg}: {} bytes are free (`vgs -o +vg_mda_free {vg}`), too few \
                  for a change of {id}. Nothing was written. Remove volumes, snapshots or tags that nobody needs. Or \
                  add a disk with more room for metadata (`pvcreate --metadatasize 16m DISK && vgextend {vg} DISK`), \

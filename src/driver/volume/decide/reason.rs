@@ -51,9 +51,7 @@ pub enum Reason {
     NoSize,
     CreateReadOnly,
     /// LVM has no room for the record of what would be made.
-    MetadataFull {
-        free: Bytes,
-    },
+    MetadataFull(Bytes),
     AnotherPool {
         pool: LvName,
         asked: LvName,

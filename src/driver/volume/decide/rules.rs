@@ -63,14 +63,8 @@ fn of_all(facts: &Facts, wish: &Wish) -> Ruling {
         let Some(uses) = &facts.uses else {
             return Ok(Decision::Look(Level::Uses));
         };
-        match (of_uses(facts, uses, wish)?, wish.purpose) {
-            // A volume is extended wherever it is mounted.
-            (None, _)
-            | (
-                Some(Decision::Ready | Decision::Restrict { .. } | Decision::Bind(_)),
-                Purpose::Size(_),
-            ) => {}
-            (Some(decision), _) => return Ok(decision),
+        if let Some(decision) = of_uses(facts, uses, wish)? {
+            return Ok(decision);
         }
         if let (Some(_), Some(name)) = (&uses.inside, &uses.suspended) {
             return Err(Reason::SuspendedInside(name.clone()));
@@ -87,7 +81,7 @@ fn of_all(facts: &Facts, wish: &Wish) -> Ruling {
     };
     // Whether a volume with a plain record is plain still, only its content tells.
     if volume.record.luks.is_some() {
-        require_kind(Some(true), wish)?;
+        require_kind(true, wish)?;
     }
     if wish.purpose == Purpose::Filesystem || !facts.is_mounted_here() {
         let is_open = volume.open || facts.listed_inactive;
@@ -105,9 +99,14 @@ fn of_all(facts: &Facts, wish: &Wish) -> Ruling {
 
 /// Decides by the volume's users and mounts. `None`: nothing speaks against going on.
 fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, Reason> {
+    // A volume is extended wherever it is mounted.
+    let is_to_be_mounted = wish.purpose == Purpose::Filesystem;
     match &uses.there {
         Some(There::Another(what)) => return Err(Reason::AnotherIsThere(what.clone())),
-        Some(There::This(row)) => return keep(row, wish).map(Some),
+        Some(There::This(row)) => {
+            let kept = keep(row, wish)?;
+            return Ok(is_to_be_mounted.then_some(kept));
+        }
         None => {}
     }
     let is_recorded = facts.volume().is_some_and(|v| v.record.made.is_some());
@@ -126,7 +125,7 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
     let Some(Mounted { row: first, .. }) = uses.mounts.first() else {
         return Ok(None);
     };
-    require_kind(Some(uses.inside.is_some()), wish)?;
+    require_kind(uses.inside.is_some(), wish)?;
     require_type(&first.fs_type, wish)?;
     let from = best(&uses.mounts, wish);
     let shown = from.unwrap_or(first);
@@ -140,6 +139,7 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
     if uses.suspended.is_some() {
         return Ok(None); // LVM tells whether it may be resumed.
     }
+    let from = from.filter(|_| is_to_be_mounted);
     Ok(from.cloned().map(Decision::Bind))
 }
 

@@ -15,7 +15,7 @@ const CHANGE: u64 = 2048;
 /// Fails if LVM's metadata may have no room for so many changes of a volume.
 pub fn of_metadata(free: Bytes, changes: u64) -> Result<(), Reason> {
     if free.get() < CHANGE.saturating_mul(changes) {
-        return Err(Reason::MetadataFull { free });
+        return Err(Reason::MetadataFull(free));
     }
     Ok(())
 }

@@ -118,9 +118,7 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::Hidden,
         Reason::NoSize,
         Reason::CreateReadOnly,
-        Reason::MetadataFull {
-            free: Bytes::new(77),
-        },
+        Reason::MetadataFull(Bytes::new(77)),
         Reason::AnotherPool {
             pool: LvName::parse("pool7").unwrap(),
             asked: LvName::parse("pool77").unwrap(),

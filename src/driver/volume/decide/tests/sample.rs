@@ -261,8 +261,7 @@ pub fn metadata(facts: &mut Facts, free: u64) {
 }
 
 pub fn full_metadata(free: u64) -> Decision {
-    let free = Bytes::new(free);
-    Decision::Refuse(Reason::MetadataFull { free })
+    Decision::Refuse(Reason::MetadataFull(Bytes::new(free)))
 }
 
 /// Only disks with small sectors fit, and they have so much free.
