@@ -2,7 +2,7 @@
 # Sourced by tests/run.sh: the guests that the tests on real LVM run in, one at a time or two.
 
 CORE= # only the tests of core.txt, on this machine's own files
-WITHOUT_CORE= # all others; those of versioned.txt in any case
+WITHOUT_CORE= # all others; those of versioned.txt in any case, and each refusal, of which the core has less
 VERSIONS_ONLY= # only the tests of versioned.txt
 AT_ONCE=2 # of what runs in the background
 BEGUN=()  # of these, by `at_once`
@@ -27,6 +27,7 @@ in_guest() {
         export FLEXVOLUME_LVM_POWER_DISK=/dev/vdb FLEXVOLUME_LVM_SEED=$SEED FLEXVOLUME_LVM_PACKAGES=$part/packages
         export RUST_BACKTRACE=$RUST_BACKTRACE ${KEEP:+FLEXVOLUME_LVM_KEEP=1}
         ${FULL:+export FLEXVOLUME_LVM_FULL=1}
+        ${CORE:+export FLEXVOLUME_LVM_CORE=1}
         ${LIFE:+export FLEXVOLUME_LVM_LIFE=$LIFE}
         ${CALLS:+export $CALLS}
         ${KEEP:+trap 'echo The cases have ended: this is the guest. exit ends it. > /dev/tty2
@@ -84,7 +85,7 @@ chosen() {
         listed versioned
     elif [ -n "$WITHOUT_CORE" ]; then
         { named && listed core && listed core && listed versioned; } | sort | uniq -c |
-            awk '$1 != 3 { print $2 }'
+            awk '$1 != 3 || $2 ~ /^refusals::/ { print $2 }'
     else
         named
     fi

@@ -120,6 +120,10 @@ impl Row {
         );
         let line = ROWS.lines().position(|line| line.starts_with(&name));
         println!("the row: tests/guest/refusals/mod.rs:{}", line.unwrap() + 1);
+        // The core has the refusal itself. All that is said of it, and each remedy, is in the rest.
+        if std::env::var_os("FLEXVOLUME_LVM_CORE").is_some() {
+            return self.is_refused_until(self.undo, word, |_, _, _| ());
+        }
         self.is_refused_until(self.undo, word, is_told_by_all);
         for undo in self.or {
             self.is_refused_until(undo, word, |_, _, _| ());

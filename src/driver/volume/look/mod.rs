@@ -15,6 +15,7 @@ pub use device::{all_inside, is_in_kernel, is_shut_down, volume_of};
 pub use tables::{Known, Tables};
 pub use under_lock::{HeldLocks, look_under_lock};
 
+use std::cell::Cell;
 use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -61,6 +62,8 @@ pub struct Look<'a> {
     subject: Subject<'a>,
     asker: Asker<'a>,
     began: Instant,
+    /// When it was last asked who has the device open.
+    asked_for_users: Cell<Instant>,
     pub facts: Facts,
     /// The open device. For a call it is claimed: nobody else can claim it while this lives.
     pub claim: Option<Arc<File>>,
@@ -86,10 +89,12 @@ impl<'a> Look<'a> {
             }
         });
         facts.not_its_device = is_its.err().map(|error| format!("{error:#}"));
+        let began = Instant::now();
         Self {
             subject,
             asker,
-            began: Instant::now(),
+            began,
+            asked_for_users: began.into(),
             facts,
             claim: None,
             written: None,
@@ -97,8 +102,13 @@ impl<'a> Look<'a> {
     }
 
     /// Whether the look took so long that others may have changed something.
-    pub fn took_long(&self) -> bool {
+    fn took_long(&self) -> bool {
         self.began.elapsed() >= LONG
+    }
+
+    /// Whether others may have opened the device since that was asked.
+    pub fn may_have_users(&self) -> bool {
+        self.asked_for_users.get().elapsed() >= LONG
     }
 
     /// Looks until the decision needs nothing more.

@@ -72,6 +72,7 @@ impl<'a> Look<'a> {
     }
 
     fn see_openers(&self, own: usize) -> Result<Openers> {
+        self.asked_for_users.set(Instant::now());
         let Some(device) = &self.facts.device else {
             return Ok(Openers::default());
         };
