@@ -65,11 +65,12 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
             expand::run(host, config, &options, &dir, Bytes::new(size))
         }
         (name, words) => match named(name) {
-            Some((name, "")) => bail!(
-                "{name} takes no arguments; arguments given: {}",
-                words.len()
-            ),
             Some((name, usage)) => {
+                let usage = if usage.is_empty() {
+                    "no arguments"
+                } else {
+                    usage
+                };
                 bail!("{name} takes {usage}; arguments given: {}", words.len())
             }
             None => Ok(Reply::not_supported(

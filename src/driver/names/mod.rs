@@ -39,11 +39,14 @@ const RESERVED_PARTS: [&str; 17] = [
     "_pmspare", "_rimage", "_rmeta", "_tdata", "_tmeta", "_vdata", "_vorigin", "_wcorig",
 ];
 
+/// A hostile text may be very long, and a message shows what it is about all the same.
+pub fn quoted(text: &str) -> String {
+    format!("{:?}", text.chars().take(LONGEST).collect::<String>())
+}
+
 /// Why a text is not a name, a size or a filesystem: one line with the text.
 fn invalid(text: &str, why: &str) -> Error {
-    // A hostile text may be very long, and the message shows what it is about all the same.
-    let text: String = text.chars().take(LONGEST).collect();
-    anyhow!("{text:?} is not a {why}")
+    anyhow!("{} is not a {why}", quoted(text))
 }
 
 fn invalid_name(text: &str, of: &str, why: impl fmt::Display) -> Error {

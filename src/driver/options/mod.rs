@@ -12,7 +12,9 @@ use std::ffi::OsStr;
 use anyhow::{Context, Result, anyhow, bail};
 use zeroize::Zeroizing;
 
-use crate::names::{Bytes, Encryption, FsType, LvId, LvName, ObjectName, VgName, nearest, plain};
+use crate::names::{
+    Bytes, Encryption, FsType, LvId, LvName, ObjectName, VgName, nearest, plain, quoted,
+};
 pub use mount_options::MountOptions;
 pub use passphrase::{LONGEST as LONGEST_PASSPHRASE, Passphrase};
 
@@ -86,7 +88,7 @@ impl Options {
             Some("ro") => true,
             Some(other) => bail!(
                 "option {READ_WRITE} is {}, and must be ro or rw",
-                shown(other)
+                quoted(other)
             ),
         };
         let size = take(SIZE).as_deref().map(size).transpose()?;
@@ -131,8 +133,8 @@ pub fn by_hand(pair: &str) -> Result<(String, String)> {
         "fsType" => FS_TYPE,
         "readwrite" => READ_WRITE,
         key => match field(key) {
-            Some("fsType") => bail!("-o {} is not an option: write -o fsType=TYPE", shown(key)),
-            Some("readOnly") => bail!("-o {} is not an option: write -o readwrite=ro", shown(key)),
+            Some("fsType") => bail!("-o {} is not an option: write -o fsType=TYPE", quoted(key)),
+            Some("readOnly") => bail!("-o {} is not an option: write -o readwrite=ro", quoted(key)),
             _ => key,
         },
     };
@@ -176,14 +178,6 @@ pub fn holds_secret(argument: impl AsRef<OsStr>) -> bool {
     argument.len() >= SECRET.len() && argument.to_string_lossy().contains(SECRET)
 }
 
-fn shown(text: &str) -> String {
-    const SHOWN: usize = 64;
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{:?}", format!("{}…", text.get(..end).unwrap_or_default())),
-        None => format!("{text:?}"),
-    }
-}
-
 /// Refuses a misspelt option, and a field of the volume that was put among the options: ignored in
 /// silence, they would leave the volume without what the manifest asks for.
 fn refuse_near_misses(pairs: &BTreeMap<String, String>) -> Result<()> {
@@ -192,17 +186,17 @@ fn refuse_near_misses(pairs: &BTreeMap<String, String>) -> Result<()> {
             bail!(
                 "{} is not an option: write `{field}` beside `driver` and `options`, not among the \
                  options",
-                shown(name)
+                quoted(name)
             );
         }
         if let Some(meant) = nearest(name, &KNOWN) {
-            bail!("unknown option {}; did you mean {meant}?", shown(name));
+            bail!("unknown option {}; did you mean {meant}?", quoted(name));
         }
         if is_about_secrets(name, value) {
             bail!(
                 "unknown option {}: a volume is encrypted by the option `encryption: luks2`, and its passphrase comes \
                  from the volume's `secretRef` or from the `key_file` of config.toml",
-                shown(name)
+                quoted(name)
             );
         }
     }
@@ -256,7 +250,7 @@ fn volume_id(group: &str, volume: &str) -> Result<LvId> {
         bail!(
             "option {VOLUME} is {}, and must be the logical volume's name alone: set {VOLUME} to \
              {:?} and {GROUP} to {:?}",
-            shown(volume),
+            quoted(volume),
             id.lv().as_str(),
             id.vg().as_str()
         );

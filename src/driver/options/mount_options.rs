@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 use super::allowed::Who::{self, Node, Pod};
 use super::allowed::may_set;
-use super::shown;
+use crate::names::quoted;
 
 /// The kernel takes one page of them: mount(2) "data".
 const LONGEST: usize = 4000;
@@ -51,7 +51,7 @@ impl MountOptions {
             .collect();
         for option in &options {
             if let Err(reason) = may_set(by, option) {
-                bail!("mount option {} is refused: {reason}", shown(option));
+                bail!("mount option {} is refused: {reason}", quoted(option));
             }
         }
         let options = Self(options);
