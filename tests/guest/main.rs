@@ -20,12 +20,12 @@ mod selinux;
 mod support;
 mod users;
 
-use lab::{disk, failure, group, node, signatures, snapshot, tools, volume};
+use lab::{disk, failure, group, node, page, signatures, snapshot, tools, volume};
 use std::path::Path;
 
 /// The values that nearly every case needs.
 mod prelude {
-    pub use crate::disk::{Disk, looped, writes};
+    pub use crate::disk::{Disk, bytes_read, looped, suspended, writes};
     pub use crate::group::{Group, lenient};
     pub use crate::node::{Node, in_both_modes, precreated, text};
     pub use crate::signatures::put;
@@ -38,7 +38,7 @@ mod prelude {
         BOTH_MODES, Finally, Mode, Process, agreeing, at_last, bash, eventually, host_name, run,
         runs, sh, told,
     };
-    pub use crate::tools::{JOURNALD, Tools, holds, processes_named};
+    pub use crate::tools::{JOURNALD, Tools, holds, opener, processes_named};
     pub use crate::volume::FILESYSTEMS;
     pub(crate) use crate::{KIB, MIB, filesystem_size, read, write_synced};
 }

@@ -48,8 +48,7 @@ fn the_tool_of_a_killed_call_keeps_the_lock() {
         ("cryptsetup", group.linear("secret", "64m").encrypted()),
         ("mkfs.ext4", group.linear("plain", "512m")),
     ] {
-        let dir = precreated(node.pod_dir("pod", &volume));
-        let call = node.start(&["mount", text(&dir), &volume.json_for("pod")]);
+        let call = node.start_mount("pod", &volume);
         let mut found = Vec::new();
         eventually(tool, || {
             found = processes_named(tool);

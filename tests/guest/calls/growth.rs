@@ -2,8 +2,6 @@
 
 use crate::prelude::*;
 
-const MIB: u64 = 1 << 20;
-
 #[test]
 fn each_filesystem_grows_while_it_is_mounted() {
     for (fs, size, asked, grown) in [
@@ -114,46 +112,6 @@ fn a_volume_with_a_snapshot_says_what_keeps_it_from_growing() {
     grown.is_failure(&["it has a snapshot", "`lvs -o lv_name,origin origin`"]);
     group.lv("lvremove", &[], "snap");
     assert_eq!(node.grow("pod", &volume, 64 * MIB).status, "Success");
-}
-
-#[test]
-fn a_filesystem_that_has_failed_is_not_grown_and_nor_is_its_volume() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::new("failed");
-    for (fs, size, fails) in [
-        (
-            "ext4",
-            "32m",
-            "echo 1 > /sys/fs/ext4/$(basename $(realpath $dev))/trigger_fs_error",
-        ),
-        ("xfs", "300m", "xfs_io -x -c shutdown $dir"),
-        (
-            "btrfs",
-            "256m",
-            "mount -o remount,ro $dir; mount -o remount,bind,rw $dir",
-        ),
-    ] {
-        let volume = group.linear(fs, size).fs(fs);
-        let dir = node.up("pod", &volume);
-        let (dev, had) = (volume.device(), group.size(fs));
-        bash(&format!("dev={dev} dir={}; {fails}", text(&dir)));
-        for size in [had, had + 64 * MIB] {
-            let grown = node.grow("pod", &volume, size);
-            grown.is_failure(&[
-                "but has failed: the kernel",
-                "When the disk works again, end",
-            ]);
-            assert_eq!(group.size(fs), had, "{fs}");
-        }
-        node.down("pod", &volume);
-        if fs != "btrfs" {
-            node.up("pod", &volume);
-            let before = filesystem_size(&dir);
-            node.grow("pod", &volume, had + 64 * MIB).is_success();
-            assert!(filesystem_size(&dir) > before, "{fs}");
-            node.down("pod", &volume);
-        }
-    }
 }
 
 #[test]

@@ -11,12 +11,6 @@ use crate::prelude::*;
 /// The limit of an activation that waits in vain.
 const SHORT: &str = "[limits]\nactivate = 8\n";
 
-/// Makes a device of device-mapper hold every access to it.
-fn suspended(dm_name: &str) -> Finally {
-    run("dmsetup", &["suspend", "--nolockfs", dm_name]);
-    Finally(format!("dmsetup resume {dm_name}"))
-}
-
 #[test]
 fn a_suspended_volume_is_neither_mounted_nor_unmounted() {
     let node = Node::new(Mode::MountOnly);
@@ -47,6 +41,12 @@ fn a_suspended_volume_is_neither_mounted_nor_unmounted() {
         assert_eq!(page, "not on the disk yet");
         node.down("pod", &volume);
     }
+    // One that a killed lvextend left so is resumed.
+    let name = "asleep-data";
+    bash(&format!(
+        "dmsetup table {name} | dmsetup load {name}; dmsetup suspend {name}"
+    ));
+    node.visit(&Volume::new(&group, "data"));
 }
 
 #[test]
@@ -224,29 +224,25 @@ fn sigterm_in_mkfs_or_mount_leaves_neither_mount_nor_lock() {
     let late = "echo $$ >> $HERE/mount.runs\n$REAL \"$@\"\n\
         while [ ! -e $HERE/go ]; do sleep 0.1; done";
     let making = "making ext4 on stopped/mkfs.ext4";
+    let mounting = "mounting stopped/mount on";
     let cases = [
         (Tools::new().held("mkfs.ext4"), "mkfs.ext4", making),
-        (
-            Tools::new().put("mount", late),
-            "mount",
-            "mounting stopped/mount on",
-        ),
+        (Tools::new().put("mount", late), "mount", mounting),
     ];
     let group = Group::new("stopped");
     for (tools, tool, step) in cases {
         let mut node = Node::with_config(Mode::MountOnly, &tools.config());
         let volume = group.linear(tool, "32m");
-        let dir = precreated(node.pod_dir("pod", &volume));
+        let dir = node.pod_dir("pod", &volume);
         let before = mounts();
 
-        let call = node.start(&["mount", text(&dir), &volume.json()]);
+        let call = node.start_mount("pod", &volume);
         let process = tools.wait_for(tool);
         if tool == "mount" {
             eventually("the mount", || mount_at(&dir).is_some());
         }
         // Another call waits behind it, and is told to stop there.
-        let second = precreated(node.pod_dir("second", &volume));
-        let waiting = node.start(&["mount", text(&second), &volume.json()]);
+        let waiting = node.start_mount("second", &volume);
         waiting.listens();
         let words = ["locking stopped/", "told to stop while it waited"];
         waiting.stop().is_failure(&words);

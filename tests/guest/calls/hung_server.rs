@@ -10,44 +10,22 @@ use crate::prelude::*;
 
 /// Every call-out of a volume's life, and what people ask, end well beside it.
 fn lives_beside(group: &Group, node: &Node, lv: &str, page: Option<&str>) {
-    let volume = Volume::new(group, lv);
-    let (json, device, host) = (volume.json(), volume.device(), host_name());
-    let [global, pod] = [node.global_dir(&volume), node.pod_dir("pod", &volume)].map(precreated);
-    let for_pod = volume.json_for("pod");
-    let does = |args: &[&str]| {
-        println!("{args:?}");
-        Reply::of(args, &ends(node, args)).is_success();
-    };
-    let mount = ["mount", text(&pod), &for_pod];
-    if node.mode == Mode::Attach {
-        does(&["attach", &json, &host]);
-        does(&["isattached", &json, &host]);
-        does(&["waitforattach", &device, &json]);
-        does(&["mountdevice", text(&global), &device, &json]);
-    }
-    does(&mount);
+    let (volume, id) = (Volume::new(group, lv), group.path(lv));
+    let dir = node.up("pod", &volume);
     if let Some(page) = page {
-        assert_eq!(read(&pod.join("page")), page);
+        assert_eq!(read(&dir.join("page")), page);
     }
-    write_synced(&pod.join("page"), "goes on");
-    does(&mount);
-    let id = group.path(lv);
+    write_synced(&dir.join("page"), "goes on");
+    node.up("second", &volume);
     for args in [&["status"][..], &["status", &id], &["check", &id]] {
         let output = ends(node, args);
         let said = String::from_utf8_lossy(&output.stdout);
-        assert!(
-            output.status.success() && said.contains(lv),
-            "{args:?}: {said}"
-        );
+        let is_told = output.status.success() && said.contains(lv);
+        assert!(is_told, "{args:?}: {said}");
     }
     // It may find anything on this machine.
     ends(node, &["doctor"]);
-    does(&["unmount", text(&pod)]);
-    if node.mode == Mode::Attach {
-        does(&["unmountdevice", text(&global)]);
-        does(&["detach", &volume.name, &host]);
-    }
-    assert_eq!(mount_at(&pod), None);
+    node.all_down(&["pod", "second"], &volume);
 }
 
 /// Mounts a filesystem of which nobody reads the requests. Who asks it for anything waits, until this is dropped.

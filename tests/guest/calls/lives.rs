@@ -35,6 +35,7 @@ fn each_filesystem_lives_in_both_modes_on_linear_and_thin() {
             live_twice(&Node::new(mode), &group, mode.lv(), fs);
         }
         group.thin("thin", size);
+        group.lv("lvchange", &["-an", "--setactivationskip", "y"], "thin");
         live_twice(&Node::new(Mode::Attach), &group, "thin", fs);
     }
 }

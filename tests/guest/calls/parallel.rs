@@ -76,9 +76,8 @@ fn the_last_unmount_leaves_the_volume_to_a_mount_on_its_way() {
     let tools = Tools::new().held("mount");
     let config = format!("deactivate = true\n{}", tools.config());
     let node = Node::with_config(Mode::MountOnly, &config);
-    let coming = precreated(node.pod_dir("coming", &volume));
-    let going = precreated(node.pod_dir("going", &volume));
-    let mount = node.start(&["mount", text(&coming), &volume.json()]);
+    let [coming, going] = ["coming", "going"].map(|pod| precreated(node.pod_dir(pod, &volume)));
+    let mount = node.start_mount("coming", &volume);
     tools.wait_for("mount");
     run("mount", &[&volume.device(), text(&going)]);
     let unmount = node.start(&["unmount", text(&going)]);
@@ -127,11 +126,10 @@ fn a_call_waits_for_an_orphaned_mkfs_and_makes_no_other() {
         assert!(!reply.message.contains("lvm (pid"), "waits too: {reply:?}");
 
         node.configure(Mode::MountOnly, &tools.config());
-        let begin = |pod: &String| {
-            let dir = precreated(node.pod_dir(pod, &volume));
-            node.start(&["mount", text(&dir), &json])
-        };
-        let calls: Vec<_> = pods(2).iter().map(begin).collect();
+        let calls: Vec<_> = pods(2)
+            .iter()
+            .map(|pod| node.start_mount(pod, &volume))
+            .collect();
         for call in &calls {
             call.listens();
         }

@@ -1,8 +1,6 @@
 //! Which processes each call starts, and why it cannot do with fewer. Times differ from machine to
 //! machine; these numbers do not.
 
-use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::crypt::with_key;
@@ -138,6 +136,24 @@ fn what_nothing_uses_is_deactivated_if_configured_and_changed_once() {
     assert!(!group.is_active("data"));
 }
 
+/// Mounts the volume and unmounts it as often as there are lists of programs, which each mount starts.
+#[track_caller]
+fn mounts_start(node: &Node, volume: &Volume, lists: &[&[&str]]) {
+    let (json, device) = (volume.json(), volume.device());
+    let [pod, global] = [node.pod_dir("pod", volume), node.global_dir(volume)].map(precreated);
+    let (mount, unmount) = match node.mode {
+        Mode::Attach => (
+            &["mountdevice", text(&global), &device, &json][..],
+            ["unmountdevice", text(&global)],
+        ),
+        Mode::MountOnly => (&["mount", text(&pod), &json][..], ["unmount", text(&pod)]),
+    };
+    for programs in lists {
+        starts(node, mount, programs);
+        starts(node, &unmount, &[UNMOUNT]);
+    }
+}
+
 #[test]
 fn the_first_mount_makes_and_records_and_later_ones_only_mount() {
     // e2fsck replays the journal, which mount(2) would do too, and sees the mark that the kernel
@@ -150,17 +166,11 @@ fn the_first_mount_makes_and_records_and_later_ones_only_mount() {
         ("xfs", "300m", mounted),
         ("btrfs", "128m", mounted),
     ] {
-        let node = Node::new(Mode::Attach);
         let group = Group::new("counted");
         let volume = group.linear("data", size).fs(fs);
-        let dir = precreated(node.global_dir(&volume));
-        let args = ["mountdevice", text(&dir), &volume.device(), &volume.json()];
         let make = format!("mkfs.{fs}");
         let blank = [ASK, EXAMINE, CHANGE, ALONE, &make, CHANGE, MOUNT];
-        for programs in [&blank, again] {
-            starts(&node, &args, programs);
-            starts(&node, &["unmountdevice", text(&dir)], &[UNMOUNT]);
-        }
+        mounts_start(&Node::new(Mode::Attach), &volume, &[&blank, again]);
     }
 }
 
@@ -196,17 +206,10 @@ fn an_encrypted_volume_is_opened_once_and_closed_after_the_last_pod() {
     let [one, two] = dirs.each_ref().map(|dir| text(dir));
     let mount = ["mount", one, &volume.json()];
     let made = [
-        ASK,
-        EXAMINE,
-        CHANGE,
-        ALONE,
-        CRYPT,
-        CRYPT,
-        "mkfs.ext4",
-        CHANGE,
-        MOUNT,
+        &[ASK, EXAMINE, CHANGE, ALONE, CRYPT, CRYPT][..],
+        &["mkfs.ext4", CHANGE, MOUNT],
     ];
-    starts(&node, &mount, &made);
+    starts(&node, &mount, &made.concat());
     starts(&node, &["mount", two, &volume.json()], &[]);
     starts(&node, &["unmount", two], &[]);
     starts(&node, &["unmount", one], &[UNMOUNT, CRYPT]);
@@ -221,8 +224,6 @@ fn of_an_inactive_volume_lvm_is_asked_once_if_it_is_recorded_and_plain() {
         let node = Node::new(Mode::MountOnly);
         let group = Group::new("dormant");
         let volume = group.linear("data", size).fs(fs);
-        let dir = precreated(node.pod_dir("pod", &volume));
-        let args = ["mount", text(&dir), &volume.json()];
         let make = format!("mkfs.{fs}");
         let blank = [
             ASK, CHANGE, ASK, EXAMINE, CHANGE, ALONE, &make, CHANGE, MOUNT,
@@ -230,62 +231,45 @@ fn of_an_inactive_volume_lvm_is_asked_once_if_it_is_recorded_and_plain() {
         // LVM compares the volume with its answer when it activates the volume. What only the kernel knows of an
         // active volume, who has it open, is asked of dmsetup.
         let again = [&[ASK, CHANGE, ALONE, EXAMINE], check, &[MOUNT]].concat();
-        for programs in [&blank[..], &again] {
-            group.lv("lvchange", &["-an"], "data");
-            starts(&node, &args, programs);
-            starts(&node, &["unmount", text(&dir)], &[UNMOUNT]);
-        }
         // A permission to format must go before the mount.
-        group.lv(
-            "lvchange",
-            &["-an", "--addtag", "flexvolume.mayformat=x:1"],
-            "data",
-        );
-        let two = [&[ASK, CHANGE, ASK, EXAMINE], check, &[CHANGE, MOUNT]].concat();
-        starts(&node, &args, &two);
-        starts(&node, &["unmount", text(&dir)], &[UNMOUNT]);
+        let permitted = [&[ASK, CHANGE, ASK, EXAMINE], check, &[CHANGE, MOUNT]].concat();
+        let permission = ["-an", "--addtag", "flexvolume.mayformat=x:1"];
+        for (change, programs) in [
+            (&["-an"][..], &blank[..]),
+            (&["-an"], &again),
+            (&permission, &permitted),
+        ] {
+            group.lv("lvchange", change, "data");
+            mounts_start(&node, &volume, &[programs]);
+        }
     }
 }
 
 #[test]
-fn a_thin_volume_is_asked_for_with_its_pool() {
+fn what_only_some_volumes_need_is_asked_for_those_alone() {
     let node = Node::new(Mode::MountOnly);
-    let group = Group::new("pooled");
+    let group = Group::new("peculiar");
     group.pool();
-    let volume = group.thin("data", "300m").fs("xfs");
-    node.visit(&volume);
-    let dir = precreated(node.pod_dir("pod", &volume));
-    // The second lvs is for the pool: how full it is, is no field of the volume's own row.
-    let args = ["mount", text(&dir), &volume.json()];
-    starts(&node, &args, &[ASK, ASK, EXAMINE, MOUNT]);
-}
-
-#[test]
-fn a_filesystem_of_somebody_else_is_recorded_once() {
-    let (node, _group, volume) = Node::with_data(Mode::MountOnly, "foster");
-    run("mkfs.ext4", &["-q", &volume.device()]);
-    let dir = precreated(node.pod_dir("pod", &volume));
-    let args = ["mount", text(&dir), &volume.json()];
-    for programs in [
-        &[ASK, EXAMINE, PROBE, "e2fsck", MOUNT, CHANGE][..],
-        &[ASK, EXAMINE, "e2fsck", MOUNT],
-    ] {
-        starts(&node, &args, programs);
-        starts(&node, &["unmount", text(&dir)], &[UNMOUNT]);
-    }
-}
-
-#[test]
-fn only_a_filesystem_on_several_devices_has_the_others_probed() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::new("several");
+    let thin = group.thin("thin", "300m").fs("xfs");
     let [one, two] = ["one", "two"].map(|lv| group.linear(lv, "128m").fs("btrfs"));
     run("mkfs.btrfs", &["-q", &one.device(), &two.device()]);
-    node.mount("pod", &one).is_success();
-    node.down("pod", &one);
-    let dir = precreated(node.pod_dir("pod", &one));
-    let args = ["mount", text(&dir), &one.json()];
-    starts(&node, &args, &[ASK, EXAMINE, PROBE, MOUNT]);
+    for volume in [&thin, &one] {
+        node.mount("pod", volume).is_success();
+        node.down("pod", volume);
+    }
+    // The second lvs is for the pool: how full it is, is no field of the volume's own row.
+    mounts_start(&node, &thin, &[&[ASK, ASK, EXAMINE, MOUNT]]);
+    // Only of a filesystem on several devices the others are probed.
+    mounts_start(&node, &one, &[&[ASK, EXAMINE, PROBE, MOUNT]]);
+    // A filesystem of somebody else is recorded once.
+    let foster = group.linear("foster", "32m");
+    run("mkfs.ext4", &["-q", &foster.device()]);
+    let recorded = [ASK, EXAMINE, PROBE, "e2fsck", MOUNT, CHANGE];
+    mounts_start(
+        &node,
+        &foster,
+        &[&recorded, &[ASK, EXAMINE, "e2fsck", MOUNT]],
+    );
 }
 
 #[test]
@@ -312,66 +296,25 @@ fn a_volume_made_on_demand_is_not_activated_a_second_time() {
     assert!(group.is_active("data"));
 }
 
-/// Page faults of the children so far. Source: proc(5), `cminflt`.
-fn faults() -> u64 {
-    let stat = read(Path::new("/proc/self/stat"));
-    let (_, fields) = stat.rsplit_once(") ").unwrap();
-    fields.split(' ').nth(11 - 3).unwrap().parse().unwrap()
-}
-
-/// On the pages that a start touches most of a short call's time goes. A tenth below the bounds is what was counted.
-#[test]
-fn a_call_without_a_process_touches_few_pages() {
-    // This kernel maps no pages around the one that was touched.
-    let is_uml = read(Path::new("/proc/cpuinfo")).contains("User Mode Linux");
-    let most = if is_uml { 354 } else { 86 };
-    let node = Node::new(Mode::Attach);
-    let json = Volume::new(&Group::new("paged"), "data").json();
-    let counts = [
-        &["init"][..],
-        &["isattached", &json, "another-node"],
-        &["attach", &json, "another-node"],
-        &["detach", "data", "another-node"],
-        &["unmountdevice", "/run/nothing"],
-    ]
-    .map(|args| {
-        let before = faults();
-        node.does(args);
-        (args[0].to_owned(), faults() - before)
-    });
-    println!("{counts:?}");
-    assert!(counts.iter().all(|(_, count)| *count <= most), "{counts:?}");
-}
-
-/// MiB that were read of a volume since it was activated. Source: Linux' Documentation/block/stat.rst.
-fn read_of(volume: &Volume) -> f64 {
-    let node = fs::canonicalize(volume.device()).unwrap();
-    let name = node.file_name().unwrap().to_str().unwrap();
-    let stat = read(Path::new(&format!("/sys/class/block/{name}/stat")));
-    let sectors: f64 = stat.split_whitespace().nth(2).unwrap().parse().unwrap();
-    sectors / 2048.0
-}
-
 #[test]
 fn a_blank_volume_is_read_once_and_a_recorded_one_hardly() {
     for fs in ["ext4", "xfs", "btrfs"] {
         let node = Node::new(Mode::MountOnly);
         let group = Group::new("sparing");
         let volume = group.linear("data", "512m").fs(fs);
-        let dir = precreated(node.pod_dir("pod", &volume));
-        let args = ["mount", text(&dir), &volume.json()];
+        let device = volume.device();
         // Its ends, its marks, and what mkfs and the mount read themselves.
-        for most in [16.0 + 1.0 + 5.0, 4.0] {
-            let (before, began) = (read_of(&volume), Instant::now());
-            node.does(&args);
-            let (read, took) = (read_of(&volume) - before, began.elapsed());
-            println!("{fs}: {read} MiB in {took:?}");
+        for most in [16 + 1 + 5, 4] {
+            let (before, began) = (bytes_read(&device), Instant::now());
+            node.up("pod", &volume);
+            let (read, took) = (bytes_read(&device) - before, began.elapsed());
+            println!("{fs}: {read} bytes in {took:?}");
             // After 2 s the driver looks once more.
             assert!(
-                read <= most || took >= Duration::from_secs(2),
-                "{fs}: {read} MiB"
+                read <= most * MIB || took >= Duration::from_secs(2),
+                "{fs}: {read} bytes"
             );
-            node.does(&["unmount", text(&dir)]);
+            node.down("pod", &volume);
         }
     }
 }

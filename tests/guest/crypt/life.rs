@@ -39,31 +39,19 @@ pub fn lives(node: &Node, group: &Group, volume: &Volume, fs: &str) {
 }
 
 #[test]
-fn a_volume_lives_with_the_key_of_its_node_in_both_modes() {
+fn a_volume_lives_with_the_key_of_its_node_or_of_its_secret() {
     let group = Group::new("crypt-key");
-    for mode in BOTH_MODES {
-        let node = with_key(mode, "crypt-key");
-        // The others live without attach mode by the key of a Secret.
-        let count = if mode == Mode::Attach { SIZES.len() } else { 1 };
-        for (fs, size) in SIZES.into_iter().take(count) {
-            let lv = format!("{}-{fs}", mode.lv());
-            let volume = group.linear(&lv, size).fs(fs).encrypted();
-            let before = mounts();
-            lives(&node, &group, &volume, fs);
-            assert_eq!(mounts(), before);
-            group.lv("lvremove", &[], &lv);
-        }
-    }
-}
-
-#[test]
-fn a_volume_lives_with_the_key_of_its_secret() {
-    let group = Group::new("crypt-secret");
-    let node = Node::with_config(Mode::MountOnly, &format!("[encryption]\n{QUICK}"));
+    let by_key = with_key(Mode::Attach, "crypt-key");
+    let by_secret = Node::with_config(Mode::MountOnly, &format!("[encryption]\n{QUICK}"));
+    let before = mounts();
     for (fs, size) in SIZES {
         let volume = group.linear(fs, size).fs(fs).encrypted();
-        lives(&node, &group, &with_secret(&volume, IN_BASE64), fs);
+        lives(&by_key, &group, &volume, fs);
     }
+    let volume = group.linear("secret", "48m").encrypted();
+    let volume = with_secret(&volume, IN_BASE64);
+    lives(&by_secret, &group, &volume, "ext4");
+    assert_eq!(mounts(), before);
 }
 
 #[test]
@@ -138,25 +126,6 @@ fn a_thin_volume_lives_too_and_its_pool_gets_back_what_is_free_if_the_config_say
     run("fstrim", &[text(&dir)]);
     assert!(percent() + 10.0 < full, "{full} {}", percent());
     node.down("pod", &volume);
-}
-
-#[test]
-fn a_secret_that_changes_while_a_pod_runs_counts_at_the_next_opening() {
-    let group = Group::new("crypt-changed");
-    let node = Node::with_config(Mode::MountOnly, &format!("[encryption]\n{QUICK}"));
-    let volume = group.linear("data", "48m").encrypted();
-    let old = with_secret(&volume, IN_BASE64);
-    let new = with_secret(&volume, "YW5vdGhlciBvbmU=");
-    let dir = node.up("old", &old);
-    write_synced(&dir.join("page"), "kept");
-    // It is open: nobody asks for a passphrase.
-    assert_eq!(read(&node.up("new", &new).join("page")), "kept");
-    node.down("old", &old);
-    node.down("new", &new);
-    let words = ["Secret does not open crypt-changed/data"];
-    node.refuses_mount(&new, &words);
-    assert!(!is_open(&volume));
-    node.finds(&old, "kept");
 }
 
 #[test]

@@ -17,25 +17,26 @@ fn a_wrong_key_or_none_is_said_and_changes_nothing() {
     let (mut node, group, volume) = with_filled("wrong-key");
     let blank = group.linear("blank", "48m").encrypted();
     let other = Path::new("/run/wrong-key.other");
-    let write = |bytes: &[u8], mode: u32| {
-        fs::write(other, bytes).unwrap();
-        fs::set_permissions(other, fs::Permissions::from_mode(mode)).unwrap();
-    };
-    write(b"another", 0o600);
+    written(other, "another", 0o600);
     node.configure(Mode::MountOnly, &config(other));
     let words = ["/run/wrong-key.other does not open wrong-key/data"];
     refuses_unchanged(&node, &volume, &words);
     let secret = with_secret(&volume, "d3Jvbmc=");
     let words = ["the passphrase of the volume's Secret does not open"];
     refuses_unchanged(&node, &secret, &words);
-    // That of the Secret comes first, and what is around the bytes counts.
-    still_holds(&node, &with_secret(&volume, IN_BASE64), "data");
-    write(format!("{PASSPHRASE}\n").as_bytes(), 0o600);
+    // That of the Secret comes first, and what is around the bytes counts. Of an open volume nobody is asked for any.
+    let right = with_secret(&volume, IN_BASE64);
+    node.up("right", &right);
+    node.finds(&secret, "data");
+    node.down("right", &right);
+    refuses_unchanged(&node, &secret, &words);
+    still_holds(&node, &right, "data");
+    written(other, &format!("{PASSPHRASE}\n"), 0o600);
     refuses_unchanged(&node, &volume, &["does not open"]);
 
     // Nothing is made without a key either.
-    for (bytes, mode, word) in [(&b""[..], 0o600, "it is empty"), (b"key", 0o644, "0644")] {
-        write(bytes, mode);
+    for (content, mode, word) in [("", 0o600, "it is empty"), ("key", 0o644, "0644")] {
+        written(other, content, mode);
         for volume in [&volume, &blank] {
             refuses_unchanged(&node, volume, &["/run/wrong-key.other", word]);
         }
@@ -178,12 +179,7 @@ fn pods_that_come_at_once_share_one_filesystem() {
 fn who_has_it_open_keeps_it_open_and_is_named() {
     let (node, _group, volume) = with_filled("crypt-busy");
     let dir = node.up("pod", &volume);
-    let inside = volume.mounted();
-    let holder = Process::new(&format!("exec sleep 1000 < {inside}"), Path::new("/"));
-    let opened = fs::canonicalize(&inside).unwrap();
-    eventually("it is open", || {
-        fs::read_link(holder.proc("fd/0")).is_ok_and(|file| file == opened)
-    });
+    let holder = opener(&volume.mounted(), "<");
     // The pod ends all the same.
     let reply = node.does(&["unmount", text(&dir)]);
     assert!(reply.message.contains("sleep (pid "), "{reply:?}");
@@ -206,9 +202,8 @@ fn a_suspended_volume_keeps_lvm_waiting_and_each_call_has_the_remedy() {
     let other = group.linear("other", "32m");
     let dir = node.up("pod", &volume);
     let remedy = "dmsetup clear crypt--stuck-data && dmsetup resume crypt--stuck-data";
-    sh("dmsetup suspend crypt--stuck-data");
-    // Without it, the end of a case that fails would wait, too.
-    let _resumed = Finally("dmsetup resume crypt--stuck-data".to_owned());
+    // Without its end, that of a case that fails would wait, too.
+    let _resumed = suspended("crypt--stuck-data");
     // What is asked for from here on waits in the kernel, or starts no process.
     node.configure(
         Mode::MountOnly,
@@ -266,8 +261,7 @@ fn with_the_filter_of_the_page_lvm_does_not_wait_for_a_suspended_volume() {
     let page = include_str!("../../../docs/encryption.md");
     let filter = page.lines().find(|line| line.starts_with("global_filter"));
     let _conf = LvmConf::new(&format!("devices {{\n{}\n}}\n", filter.unwrap()));
-    sh("dmsetup suspend crypt--filter-data");
-    let resumed = Finally("dmsetup resume crypt--filter-data".to_owned());
+    let resumed = suspended("crypt--filter-data");
     sh("rm -f /run/lvm/hints");
     node.visit(&other);
     drop(resumed);

@@ -27,9 +27,13 @@ pub const QUICK: &str = "pbkdf_memory = '32k'\npbkdf_iterations = 4\n";
 /// A file with the passphrase, as `key_file` names it.
 pub fn key_file(name: &str) -> PathBuf {
     let file = PathBuf::from(format!("/run/{name}.key"));
-    fs::write(&file, PASSPHRASE).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    written(&file, PASSPHRASE, 0o600);
     file
+}
+
+pub fn written(file: &Path, content: &str, mode: u32) {
+    fs::write(file, content).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
 }
 
 /// A node that has the passphrase in a file.

@@ -1,24 +1,19 @@
 //! The commands of docs/encryption.md, as they are printed there.
 
-use std::os::unix::fs::symlink;
-
 use super::*;
+use crate::page::{self, section};
 
 const PAGE: &str = include_str!("../../../docs/encryption.md");
 const BIN: &str = "/run/encryption-page";
 
 /// The blocks of shell below this heading.
 fn blocks(heading: &str) -> Vec<String> {
-    let (_, rest) = PAGE.split_once(&format!("\n## {heading}\n")).unwrap();
-    let section = rest.split("\n## ").next().unwrap();
-    let blocks: Vec<&str> = section.split("```").collect();
-    let shell = blocks.iter().filter_map(|block| block.strip_prefix("sh\n"));
+    let mut blocks = page::blocks(section(PAGE, heading), "sh");
     // Only /run can be written.
-    let in_run = |lines: &str| {
-        let lines = lines.replace("/mnt/", "/run/").replace("/etc/", "/run/");
-        lines.replace("/root/", "/run/")
-    };
-    shell.map(in_run).collect()
+    for (from, to) in [("/mnt/", "/run/"), ("/etc/", "/run/"), ("/root/", "/run/")] {
+        blocks = blocks.iter().map(|block| block.replace(from, to)).collect();
+    }
+    blocks
 }
 
 fn does(lines: &str) -> String {
@@ -33,8 +28,7 @@ fn each_command_of_the_page_works_as_it_is_printed() {
     does(made);
     let config = format!("[encryption]\nkey_file = '/run/flexvolume-lvm.key'\n{QUICK}");
     let node = Node::with_config(Mode::MountOnly, &config);
-    fs::create_dir(BIN).unwrap();
-    symlink(node.exe(), format!("{BIN}/flexvolume-lvm")).unwrap();
+    page::named(&node, BIN);
     // The Secret's, in a cluster.
     let secret = "#!/bin/sh\nbase64 -w0 /run/flexvolume-lvm.key\n";
     fs::write(format!("{BIN}/kubectl"), secret).unwrap();

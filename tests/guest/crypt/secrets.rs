@@ -7,13 +7,6 @@ const CANARY: &str = "canary-that-nobody-sees";
 const BASE64: &str = "Y2FuYXJ5LXRoYXQtbm9ib2R5LXNlZXM=";
 const TRACE: &str = "/run/unseen.trace";
 
-fn secret(file: &str, passphrase: &str) -> String {
-    let file = format!("/run/{file}");
-    fs::write(&file, passphrase).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    file
-}
-
 fn shows(text: &str) -> bool {
     [CANARY, BASE64].iter().any(|canary| text.contains(canary))
 }
@@ -55,8 +48,9 @@ fn a_passphrase_is_in_no_argument_environment_file_log_or_answer() {
            tr '\\0' ' ' < /proc/$PPID/environ; } >> /run/unseen.tools
         exec $REAL \"$@\"";
     let tools = Tools::new().put("cryptsetup", script);
-    let key = secret("unseen.key", CANARY);
-    let wrong = secret("unseen.wrong", "nobody's");
+    let [key, wrong] = ["/run/unseen.key", "/run/unseen.wrong"];
+    written(Path::new(key), CANARY, 0o600);
+    written(Path::new(wrong), "nobody's", 0o600);
     let group = Group::new("unseen");
     let log = "log = '/run/unseen.log'\n";
     let with = |key: &str| {
@@ -65,7 +59,7 @@ fn a_passphrase_is_in_no_argument_environment_file_log_or_answer() {
             tools.config()
         )
     };
-    let mut node = Node::with_config(Mode::MountOnly, &with(&key));
+    let mut node = Node::with_config(Mode::MountOnly, &with(key));
     let of_key = group.linear("of-key", "48m").encrypted();
     let of_secret = with_secret(&group.linear("of-secret", "48m").encrypted(), BASE64);
     let mut said = String::new();
@@ -75,32 +69,25 @@ fn a_passphrase_is_in_no_argument_environment_file_log_or_answer() {
         let unmount = ["unmount", text(&dir)];
         let mount = ["mount", text(&dir), &json];
         // Made, and opened again; each step told.
-        for args in [
-            &mount[..],
-            &unmount,
-            &["mount", text(&dir), &json, "--verbose"],
-        ] {
+        let verbose = [&mount[..], &["--verbose"]].concat();
+        for args in [&mount[..], &unmount, &verbose] {
             said += &followed(&node, args);
         }
         let grown = (64 << 20).to_string();
-        said += &followed(
-            &node,
-            &["expandfs", &volume.json(), "", text(&dir), &grown, "0"],
-        );
+        let grow = ["expandfs", &volume.json(), "", text(&dir), &grown, "0"];
+        said += &followed(&node, &grow);
         assert!(is_open(volume));
         said += &followed(&node, &unmount);
     }
     // One that does not open it, and one that cannot be read.
-    node.configure(Mode::MountOnly, &with(&wrong));
+    node.configure(Mode::MountOnly, &with(wrong));
     let dir = precreated(node.pod_dir("pod", &of_key));
     let refused = followed(&node, &["mount", text(&dir), &of_key.json_for("pod")]);
     assert!(refused.contains("unseen.wrong does not open"), "{refused}");
     let other = with_secret(&of_key, "bm90IHRoZSBvbmUgdGhhdCBvcGVucyBpdA==");
     let refused = followed(&node, &["mount", text(&dir), &other.json_for("pod")]);
-    assert!(
-        refused.contains("of the volume's Secret does not open"),
-        "{refused}"
-    );
+    let words = "of the volume's Secret does not open";
+    assert!(refused.contains(words), "{refused}");
     assert_eq!(said.matches("\"status\":\"Failure\"").count(), 0, "{said}");
 
     let tools = read(Path::new("/run/unseen.tools"));
@@ -114,17 +101,15 @@ fn a_passphrase_is_in_no_argument_environment_file_log_or_answer() {
         has_passphrase.then(|| limit.split_whitespace().next())
     });
     let limits: Vec<Option<&str>> = limits.collect();
-    assert!(
-        limits.len() > 5 && limits.iter().all(|limit| *limit == Some("1")),
-        "{limits:?}"
-    );
+    let is_none = limits.iter().all(|limit| *limit == Some("1"));
+    assert!(limits.len() > 5 && is_none, "{limits:?}");
     let log = read(Path::new("/run/unseen.log"));
     assert!(log.contains(r#""call":"mount""#) && !shows(&log), "{log}");
     // Not in /run either, where the volume's disk is, too.
     let places = bash(
         "grep -rlaF -D skip -e canary-that-nobody-sees -e Y2FuYXJ5LXRoYXQtbm9ib2R5 /run || true",
     );
-    let known = [key.as_str(), TRACE];
+    let known = [key, TRACE];
     let mut places = places.lines().filter(|place| !known.contains(place));
     assert_eq!(places.next(), None);
 }
@@ -135,18 +120,15 @@ fn a_token_of_the_header_is_no_passphrase() {
     let (node, group) = (with_key(Mode::MountOnly, "token"), Group::new("token"));
     let volume = group.linear("data", "48m").encrypted();
     node.write("pod", &volume, "kept");
-    let foreign = secret("token.foreign", "nobody's");
+    let (foreign, device) = ("/run/token.foreign", volume.device());
+    written(Path::new(foreign), "nobody's", 0o600);
     run("keyctl", &["add", "user", "token-key", PASSPHRASE, "@u"]);
-    let add = [
-        "token",
-        "add",
-        "--key-description",
-        "token-key",
-        &volume.device(),
-    ];
-    run("cryptsetup", &add);
-    let by_token = ["open", "--test-passphrase", "--key-file", &foreign];
-    run("cryptsetup", &[&by_token[..], &[&volume.device()]].concat());
+    sh(&format!(
+        "cryptsetup token add --key-description token-key {device}"
+    ));
+    sh(&format!(
+        "cryptsetup open --test-passphrase --key-file {foreign} {device}"
+    ));
     // "nobody's".
     let other = with_secret(&volume, "bm9ib2R5J3M=");
     node.refuses_mount(

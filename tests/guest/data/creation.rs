@@ -58,6 +58,29 @@ fn a_created_volume_shows_no_data_of_a_removed_one() {
     }
 }
 
+/// A disk is free to keep what is written in a cache of its own, and to lose that when the power goes, until it is told
+/// to flush. What the wipe has written over would come back.
+#[test]
+fn a_wipe_is_flushed_before_mkfs_is_recorded() {
+    let lines = "[volume_group.flushed]\ncreate = true\n";
+    let node = Node::with_config(Mode::MountOnly, lines);
+    let group = Group::new("flushed");
+    group.leave_behind("320m", "xfs", THEIRS);
+    let volume = Volume::new(&group, "data").with("size", "320m");
+    let (dir, exe) = (precreated(node.pod_dir("pod", &volume)), node.exe());
+    let strace = "strace -f -y -o /run/flushed.trace -e trace=execve,fsync,fdatasync";
+    let (dir, json) = (text(&dir), volume.json_for("pod"));
+    bash(&format!("{strace} {} mount {dir} '{json}'", text(&exe)));
+    let trace = read("/run/flushed.trace".as_ref());
+    let (_, made) = trace.split_once("/lvcreate\"").unwrap();
+    // lvcreate has read the volume, so nobody but the driver flushes it after that.
+    let (meanwhile, _) = made.split_once("/lvchange\"").unwrap();
+    let (_, after) = meanwhile.split_once("/proc/self/exe\"").unwrap();
+    let is_flush = |line: &str| line.contains("sync(") && line.contains("</dev/dm-");
+    assert!(after.lines().any(is_flush), "{meanwhile}");
+    node.down("pod", &volume);
+}
+
 #[test]
 fn the_log_of_a_removed_volume_is_not_replayed() {
     for (name, fs, options) in [
@@ -123,13 +146,9 @@ fn a_call_that_has_made_a_volume_does_not_wait_for_one_that_waits_for_it() {
     let node = Node::with_config(Mode::MountOnly, &(tools.config() + create));
     let group = Group::new("meeting");
     let volume = Volume::new(&group, "data");
-    let begin = |pod: &str| {
-        let dir = precreated(node.pod_dir(pod, &volume));
-        node.start(&["mount", text(&dir), &volume.json()])
-    };
-    let first = begin("first");
+    let first = node.start_mount("first", &volume);
     tools.wait_for("lvcreate");
-    let second = begin("second");
+    let second = node.start_mount("second", &volume);
     // The second call has the volume's lock, and waits for the group's.
     let uuid = sh("lvs --noheadings -o uuid meeting/data").replace(['-', ' '], "");
     let lock = std::path::PathBuf::from(format!("/run/flexvolume-lvm/{uuid}.lock"));
@@ -158,27 +177,6 @@ fn data_put_on_a_created_volume_is_kept() {
         node.prints(&["adopt", &format!("{name}/data")], "", 0);
         group.assert_recorded("data", fs);
         node.finds(&volume, "by hand");
-    }
-}
-
-#[test]
-fn none_is_made_in_a_thin_pool_that_is_full() {
-    let group = Group::new("lean");
-    group.pool();
-    let used = group.thin("used", "128m");
-    sh(&format!(
-        "dd if=/dev/urandom of={} bs=1M count=80 oflag=direct status=none",
-        used.device()
-    ));
-    for mode in BOTH_MODES {
-        let lines = "thin_pool_limit = 12\n[volume_group.lean]\ncreate = true\n";
-        let node = Node::with_config(mode, lines);
-        let volume = Volume::new(&group, "new").with("size", "32m");
-        node.refuses_mount(
-            &volume.with("thinpool", "pool"),
-            &["the data of the thin pool lean/pool", "limit is 12"],
-        );
-        assert!(!group.has("new"));
     }
 }
 

@@ -72,6 +72,14 @@ fn a_mounted_filesystem_that_has_failed_gets_no_more_writers() {
                 said.contains("REFUSED")
             });
             node.refuses_mount(&volume, &[words, "is mounted at", "end all pods"]);
+            for mib in [size, size + 4] {
+                let words = [
+                    "but has failed: the kernel",
+                    "When the disk works again, end",
+                ];
+                node.grow("pod", &volume, mib << 20).is_failure(&words);
+                assert_eq!(group.size("data"), size << 20, "{fs}");
+            }
             let read = node.mount("reader", &volume.clone().read_only());
             match fs {
                 "xfs" => read.is_failure(&[words]),
@@ -85,6 +93,13 @@ fn a_mounted_filesystem_that_has_failed_gets_no_more_writers() {
             if mode == Mode::Attach {
                 let (dir, device) = (node.global_dir(&volume), volume.device());
                 node.does(&["mountdevice", text(&dir), &device, &volume.json()]);
+            }
+            if mode == Mode::MountOnly && fs != "btrfs" {
+                let id = group.path("data");
+                node.is_ill("filesystem-errors", &id, "dmesg");
+                disk.fail_wholly();
+                node.is_ill("mounts", &id, "pvs -a");
+                node.prints(&["status", "pod"], "but LVM does not know", 1);
             }
             disk.heal();
             node.all_down(&["pod", "second", "reader"], &volume);

@@ -99,14 +99,9 @@ fn exported_group_is_named() {
     group.lv("lvchange", &["-an"], "data");
     run("vgexport", &["-q", "exported"]);
     agreed(&node, &volume, &group, "lvm-silent", "is exported");
-    for args in [
-        &["status"][..],
-        &["status", "-x"],
-        &["doctor", "-q"],
-        &["check", "exported"],
-    ] {
-        let (said, _) = node.says(args);
-        assert!(said.contains("exported/data"), "{args:?}: {said}");
+    for command in ["status", "status -x", "doctor -q", "check exported"] {
+        let (said, _) = node.says(&command.split(' ').collect::<Vec<_>>());
+        assert!(said.contains("exported/data"), "{command}: {said}");
     }
     node.mends("groups", "exported", "vgimport exported");
     node.up("pod", &volume);

@@ -240,16 +240,6 @@ fn a_write_where_nothing_is_read_again_is_counted() {
     reply.is_failure(&["an ext backup superblock"]);
 }
 
-/// How much was read of a device since it was made, in bytes.
-fn bytes_read(device: &str) -> u64 {
-    let name = std::fs::canonicalize(device).unwrap();
-    let name = name.file_name().unwrap().to_str().unwrap();
-    let stat = read(format!("/sys/block/{name}/stat").as_ref());
-    // Documentation/block/stat.rst: read sectors.
-    let sectors: u64 = stat.split_whitespace().nth(2).unwrap().parse().unwrap();
-    sectors * 512
-}
-
 #[test]
 fn data_restored_during_a_slow_look_is_not_overwritten() {
     let plain = Node::new(Mode::MountOnly);

@@ -2,7 +2,6 @@
 
 mod creation;
 mod damaged;
-mod disk_cache;
 pub mod foreign;
 pub mod lvm_conf;
 pub mod meanwhile;

@@ -1,17 +1,6 @@
 //! Disks that are gone or have a bad page. Of some volumes enough is left, of others not.
 
-use std::ops::Range;
-
 use crate::prelude::*;
-
-/// LVM has nothing in its way when it is taken away without its disks.
-struct Lost(Group);
-
-impl Drop for Lost {
-    fn drop(&mut self) {
-        lenient("vgchange", &["-qq", "-an", &self.0.name]);
-    }
-}
 
 #[test]
 fn a_raid_is_mounted_if_it_has_lost_no_more_disks_than_it_can() {
@@ -30,13 +19,11 @@ fn a_raid_is_mounted_if_it_has_lost_no_more_disks_than_it_can() {
         println!("{lvs} on {count} disks without {lost:?}, active: {active}");
         let kind = lvs.split(' ').next().unwrap();
         let name = format!("{kind}-{}-{active}", lost.len());
-        let (group, disks) = Disk::several(&name, count, 200 * MIB);
-        let group = Lost(group);
-        let group = &group.0;
+        let (disks, group) = Disk::several(&name, count, 200 * MIB);
         sh(&format!(
             "lvcreate -qq -y -W y --type {lvs} -L 64m -n data {name}"
         ));
-        let volume = Volume::new(group, "data");
+        let volume = Volume::new(&group, "data");
         // Only then can it do without a disk.
         eventually("all of its parts", || {
             let parts = sh(&format!("lvs --noheadings -o sync_percent {name}/data"));
@@ -95,13 +82,12 @@ fn a_volume_whose_cache_is_lost_keeps_its_data_by_what_the_message_says() {
     ];
     for (name, converts) in cases {
         println!("{name}");
-        let (group, disks) = Disk::several(name, 2, 200 * MIB);
-        let group = Lost(group);
+        let (disks, group) = Disk::several(name, 2, 200 * MIB);
         let [slow, fast] = [0, 1].map(|number| disks[number].path());
         sh(&format!(
             "lvcreate -qq -y -W y -L 64m -n data {name} {slow}"
         ));
-        let volume = Volume::new(&group.0, "data");
+        let volume = Volume::new(&group, "data");
         node.write("pod", &volume, "kept");
         let kind = if converts.ends_with("pool") {
             "cache-pool"
@@ -123,9 +109,7 @@ fn a_volume_whose_cache_is_lost_keeps_its_data_by_what_the_message_says() {
 #[test]
 fn a_thin_volume_whose_pool_is_raid1_is_mounted_without_one_of_the_disks() {
     let node = Node::new(Mode::MountOnly);
-    let (group, disks) = Disk::several("thinraid", 2, 200 * MIB);
-    let group = Lost(group);
-    let group = &group.0;
+    let (disks, group) = Disk::several("thinraid", 2, 200 * MIB);
     for (lv, size) in [("pool", "100m"), ("meta", "8m")] {
         let raid = "--type raid1 -m1 --nosync";
         sh(&format!(
@@ -146,10 +130,6 @@ fn a_thin_volume_whose_pool_is_raid1_is_mounted_without_one_of_the_disks() {
     assert_eq!(group.tags("data"), tags);
 }
 
-fn page(at: u64) -> Range<u64> {
-    at..at + 4096
-}
-
 #[test]
 fn a_bad_page_at_the_end_of_a_whole_filesystem_keeps_nobody_from_it() {
     for (fs, size) in [("ext4", 64), ("xfs", 300)] {
@@ -162,7 +142,7 @@ fn a_bad_page_at_the_end_of_a_whole_filesystem_keeps_nobody_from_it() {
         for from_end in [MIB, 512 << 10, 100 << 10] {
             println!("{fs}, {from_end} bytes before the end");
             let end = size * MIB - from_end;
-            disk.fail(page(end));
+            disk.fail(end..end + 4096);
             // It is there, and who mounts it by hand does not notice.
             run("mount", &["-o", "ro", &volume.device(), "/mnt"]);
             run("umount", &["/mnt"]);

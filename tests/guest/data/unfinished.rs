@@ -38,21 +38,6 @@ fn raw_data_on_a_volume_with_an_old_record_of_mkfs_is_not_formatted() {
 }
 
 #[test]
-fn the_half_of_a_mkfs_is_not_given_to_a_pod_that_wants_another_type() {
-    let (node, group) = (Node::new(Mode::MountOnly), Group::new("halfway"));
-    let volume = group.linear("data", "300m").fs("xfs");
-    let device = volume.device();
-    bash(&format!(
-        "mkfs.xfs -q {device}; xfs_db -x -c 'sb 0' -c 'write inprogress 1' {device}"
-    ));
-    group.lv("lvchange", &["--addtag", "flexvolume.making=xfs"], "data");
-    let words = "halfway/data holds xfs, not ext4";
-    node.refuses_mount(&volume.clone().fs("ext4"), &[words]);
-    node.up("pod", &volume);
-    group.assert_recorded("data", "xfs");
-}
-
-#[test]
 fn an_ext_with_data_is_not_formatted_whatever_e2fsck_or_an_old_record_says() {
     /// The highest byte of the features without which nobody may look at it.
     const FEATURES: u64 = 1024 + 0x63;

@@ -118,8 +118,7 @@ fn try_scene(scene: Scene, sample: &mut Sample, failures: &mut Vec<String>) -> u
         scene.prepare(&node, &group, &stage);
         stage.args
     });
-    let listed: Vec<String> = all.iter().map(ToString::to_string).collect();
-    println!("{name}: {} steps: {}", all.len(), listed.join(", "));
+    println!("{name}: {} steps: {all:?}", all.len());
     assert!(!all.is_empty(), "{name} has no steps");
     let all: Vec<(Step, Victim)> = all
         .into_iter()
@@ -132,7 +131,7 @@ fn try_scene(scene: Scene, sample: &mut Sample, failures: &mut Vec<String>) -> u
     let (mut kills, mut missed) = (0, 0);
     for (step, victim) in sample.of(all, SAMPLE.1) {
         let lv = next();
-        println!("{name}: {step}, killing {victim:?}, {lv}");
+        println!("{name}: {step:?}, killing {victim:?}, {lv}");
         let tried = catch_unwind(AssertUnwindSafe(|| {
             scene.try_step((&node, &steps, &group), &lv, &step, victim)
         }));
@@ -140,7 +139,7 @@ fn try_scene(scene: Scene, sample: &mut Sample, failures: &mut Vec<String>) -> u
             Ok(true) => kills += 1,
             Ok(false) => missed += 1,
             Err(_) => {
-                failures.push(format!("{name}: {step}, killing {victim:?}"));
+                failures.push(format!("{name}: {step:?}, killing {victim:?}"));
                 // The killed call's remains would be in the way of the others.
                 steps.kill_all();
                 drop(group);
@@ -178,11 +177,4 @@ pub fn say(line: &str) {
 
 fn name_of(scene: Scene) -> String {
     format!("{:?}-{}", scene.call, scene.fs)
-}
-
-fn gone(error: std::io::Error) -> std::io::Result<()> {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => Ok(()),
-        _ => Err(error),
-    }
 }

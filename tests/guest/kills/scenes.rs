@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::name_of;
 use super::steps::{Cut, Step, Steps, Victim, words};
-use super::{gone, name_of};
 use crate::crypt;
 use crate::prelude::*;
 
@@ -13,38 +13,30 @@ const POD: &str = "pod";
 /// A file that a removed volume held.
 const THEIRS: &str = "theirs";
 
-/// A call, with the state of the volume that it begins with.
+/// A call, with the state of the volume that it begins with: blank and active, if nothing else is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// `mount` of a volume that is blank and active.
     Mount,
-    /// `mount` of a volume that is blank and not active, on a directory that is not there.
+    /// On a directory that is not there.
     MountInactive,
-    /// `mount` of a volume that does not exist and is created where a removed one was.
+    /// The volume does not exist, and is created where a removed one was.
     MountCreating,
-    /// The same in a thin pool.
     MountCreatingThin,
-    /// The same as RAID.
     MountCreatingRaid,
-    /// `mount` of a volume with data that has no tags.
+    /// With data, and without tags.
     MountForeign,
-    /// `mount` of a volume with data that was extended by hand.
+    /// With data, and extended by hand.
     MountExtended,
-    /// `mount` for a second pod, read-only.
+    /// For a second pod, read-only.
     MountSecond,
-    /// `mountdevice` of a volume that is blank.
     MountDevice,
-    /// `expandfs` of a mounted volume.
     Grow,
-    /// `unmount` on a node that deactivates unused volumes.
+    /// On a node that deactivates unused volumes.
     Unmount,
-    /// `mount` of a volume that is blank, and is to be encrypted.
+    /// A blank volume is to be encrypted.
     MountEncrypting,
-    /// `mount` of a volume that is encrypted.
     MountEncrypted,
-    /// `expandfs` of a volume that is encrypted.
     GrowEncrypted,
-    /// `unmount` of a volume that is encrypted.
     UnmountEncrypted,
 }
 
@@ -85,7 +77,6 @@ pub fn scenes() -> Vec<Scene> {
 /// One volume, in the state that the call begins with.
 pub struct Stage {
     pub volume: Volume,
-    pub lv: String,
     pub args: Vec<String>,
     pub dir: PathBuf,
     /// Where it is mounted before the call, and has a page that was synced.
@@ -102,7 +93,7 @@ impl Scene {
     /// A node that makes such calls on volumes of this group.
     pub fn node(self, steps: &Path, vg: &str) -> Node {
         let mut lines = format!("tool_dirs = [{:?}]\n", text(steps));
-        if self.unmounts_pod() {
+        if self.unmounts() {
             lines += "deactivate = true\n";
         }
         if self.is_encrypted() {
@@ -115,10 +106,9 @@ impl Scene {
             // On one disk, which LVM would not do by itself.
             lines += "lvcreate_options = ['--type', 'raid1', '-m', '1', '--alloc', 'anywhere']\n";
         }
-        let mode = if self.is("Device") {
-            Mode::Attach
-        } else {
-            Mode::MountOnly
+        let mode = match self.call {
+            Call::MountDevice => Mode::Attach,
+            _ => Mode::MountOnly,
         };
         Node::with_config(mode, &lines)
     }
@@ -128,21 +118,16 @@ impl Scene {
         self.fs == "ext4" && self.call != Call::MountDevice && !self.is_encrypted()
     }
 
-    pub fn is_creating(self) -> bool {
+    fn is_creating(self) -> bool {
         self.is("Creating")
     }
 
-    pub fn is_encrypted(self) -> bool {
+    fn is_encrypted(self) -> bool {
         self.is("Encrypt")
     }
 
-    /// kubelet does not make it again after a reboot.
-    pub fn unmounts(self) -> bool {
+    fn unmounts(self) -> bool {
         self.is("Unmount")
-    }
-
-    fn unmounts_pod(self) -> bool {
-        self.unmounts() && !self.is("Device")
     }
 
     fn size(self) -> &'static str {
@@ -182,9 +167,11 @@ impl Scene {
         };
         Stage {
             volume,
-            lv: lv.to_owned(),
             args,
-            dir: if self.is("Device") { global } else { pod },
+            dir: match self.call {
+                Call::MountDevice => global,
+                _ => pod,
+            },
             has_page: before.is_some() || self.begins_with_data(),
             before,
         }
@@ -198,9 +185,8 @@ impl Scene {
 
     /// Makes the volume, and brings it to where the call begins.
     pub fn prepare(self, node: &Node, group: &Group, stage: &Stage) {
-        let Stage {
-            volume, lv, dir, ..
-        } = stage;
+        let Stage { volume, dir, .. } = stage;
+        let lv = volume.lv();
         if !self.is_creating() {
             // In the place of the one before it: what that held must be older, to the second.
             Group::wait_for_the_next_second();
@@ -239,19 +225,6 @@ impl Scene {
         }
     }
 
-    /// After a power-off, kubelet makes the calls that come before this one again.
-    pub fn prepare_again(self, node: &Node, stage: &Stage) {
-        match self.call {
-            Call::MountSecond => drop(node.up("first", &stage.volume)),
-            _ if self.is("Grow") => drop(node.up(POD, &stage.volume)),
-            Call::MountDevice => {
-                node.does(&["attach", &stage.volume.json(), &host_name()]);
-            }
-            _ => {}
-        }
-        precreated(stage.dir.clone());
-    }
-
     /// Cuts the call short, repeats it, and checks all that must be true then. `false`: the call
     /// ended without coming to this step.
     pub fn try_step(
@@ -288,8 +261,8 @@ impl Scene {
 
     /// Makes the call again until it succeeds. What only a kill can leave, an operator does first:
     /// each message names it, and README what it does not.
-    pub fn repeat(self, node: &Node, group: &Group, stage: &Stage) {
-        let (lv, device) = (&stage.lv, stage.volume.device());
+    fn repeat(self, node: &Node, group: &Group, stage: &Stage) {
+        let (lv, device) = (stage.volume.lv(), stage.volume.device());
         for _ in 0..4 {
             let reply = node.call(&words(&stage.args));
             if reply.status == "Success" {
@@ -329,11 +302,10 @@ impl Scene {
     }
 
     /// Holds when the repeated call has succeeded.
-    pub fn check(self, node: &Node, group: &Group, stage: &Stage, uuid: Option<&str>) {
+    fn check(self, node: &Node, group: &Group, stage: &Stage, uuid: Option<&str>) {
         assert_unlocked();
-        let Stage {
-            volume, lv, dir, ..
-        } = stage;
+        let Stage { volume, dir, .. } = stage;
+        let lv = volume.lv();
         let all = mounts();
         let top = volume.mounted();
         let is_ours = |mount: &&Mount| mount.source == top;
@@ -345,7 +317,7 @@ impl Scene {
             _ => 1,
         };
         assert_eq!(count, wanted, "{all:?}");
-        if self.unmounts_pod() {
+        if self.unmounts() {
             assert!(!group.is_active(lv), "an unused volume is deactivated");
             group.lv("lvchange", &["-ay"], lv);
         }
@@ -355,7 +327,7 @@ impl Scene {
             let read_only = here.options.starts_with("ro");
             assert_eq!(read_only, self.call == Call::MountSecond, "{here:?}");
             if stage.has_page {
-                assert_eq!(read(&dir.join("page")), *lv);
+                assert_eq!(read(&dir.join("page")), lv);
             }
             if !read_only {
                 let last = dir.join("last");
@@ -383,7 +355,7 @@ impl Scene {
             assert!(tags.contains(&tag), "{tags}: {tag}");
             tags = tags.replace(&tag, "");
         }
-        if self.unmounts_pod() {
+        if self.unmounts() {
             // For the sake of deactivating.
             tags = tags.replace(&format!(",flexvolume.volume={}", volume.name), "");
         }
@@ -394,7 +366,11 @@ impl Scene {
 
         for dir in [Some(dir), stage.before.as_ref()].into_iter().flatten() {
             node.does(&["unmount", text(dir)]);
-            fs::remove_dir(dir).or_else(gone).unwrap();
+            assert!(
+                !dir.exists() || fs::remove_dir(dir).is_ok(),
+                "{}",
+                dir.display()
+            );
         }
         if !group.is_active(lv) {
             group.lv("lvchange", &["-ay"], lv);
@@ -426,7 +402,7 @@ impl Scene {
 impl Stage {
     /// Writes what must be there at the end, if the call came as far as mounting. Returns the UUID
     /// of the filesystem that must still be there then.
-    pub fn write_if_mounted(&mut self) -> Option<String> {
+    fn write_if_mounted(&mut self) -> Option<String> {
         let mounted = mount_at(&self.dir).or_else(|| mount_at(self.before.as_ref()?))?;
         assert_eq!(mounted.source, self.volume.mounted());
         if is_suspended(&self.volume) {
@@ -434,7 +410,7 @@ impl Stage {
             return None;
         }
         if !self.has_page {
-            write_synced(&self.dir.join("page"), &self.lv);
+            write_synced(&self.dir.join("page"), self.volume.lv());
             self.has_page = true;
         }
         Some(Scene::uuid(&self.volume.mounted()))

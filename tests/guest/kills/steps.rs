@@ -1,6 +1,5 @@
 //! Finds the steps of a call by watching one that succeeds, and stops another one at each of them.
 
-use std::fmt;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
@@ -46,18 +45,6 @@ pub enum Step {
     OwnAfter(String, usize),
 }
 
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Before(n, tool) => write!(f, "before {n}:{tool}"),
-            Self::After(n, tool) => write!(f, "after {n}:{tool}"),
-            Self::Inside(n, tool, call, times) => write!(f, "in {n}:{tool} after {call} {times}"),
-            Self::OwnBefore(call, times) => write!(f, "before own {call} {times}"),
-            Self::OwnAfter(call, times) => write!(f, "after own {call} {times}"),
-        }
-    }
-}
-
 /// Whom the kill hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Victim {
@@ -67,8 +54,6 @@ pub enum Victim {
     Tool,
     /// Both at once, as when kubelet's cgroup is killed.
     Both,
-    /// Nobody: they stay as they are, until the power goes.
-    Nobody,
 }
 
 /// Stand-ins for the tools of one node.
@@ -204,10 +189,8 @@ impl Steps {
             Step::OwnBefore(..) | Step::OwnAfter(..) => None,
         };
         let Some(tool) = tool else {
-            if victim != Victim::Nobody {
-                let _ = kill(pid, Signal::SIGKILL);
-                driver.wait().unwrap();
-            }
+            let _ = kill(pid, Signal::SIGKILL);
+            driver.wait().unwrap();
             return Cut::Killed;
         };
         match victim {
@@ -229,7 +212,6 @@ impl Steps {
                 kill(pid, Signal::SIGKILL).unwrap();
                 driver.wait().unwrap();
             }
-            Victim::Nobody => {}
         }
         Cut::Killed
     }

@@ -44,14 +44,15 @@ impl Disk {
         disk
     }
 
-    /// So many disks of this size, and a group on them.
+    /// So many disks of this size, and a group on them, which is dropped first.
     #[track_caller]
-    pub fn several(name: &str, count: usize, size: u64) -> (Group, Vec<Self>) {
+    pub fn several(name: &str, count: usize, size: u64) -> (Vec<Self>, Group) {
         let disk = |number| Self::new(&format!("{name}-{number}"), size);
         let disks: Vec<Self> = (0..count).map(disk).collect();
         let paths: Vec<String> = disks.iter().map(Self::path).collect();
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-        (Group::on(name, &paths), disks)
+        let group = Group::on(name, &paths);
+        (disks, group)
     }
 
     /// A disk with a group of this name, and in it a blank volume, `data`, of so many MiB.
@@ -94,8 +95,7 @@ impl Disk {
 
     /// It holds every access until this is dropped.
     pub fn suspended(&self) -> Finally {
-        run("dmsetup", &["suspend", "--nolockfs", &self.name]);
-        self.resumed()
+        suspended(&self.name)
     }
 
     /// However it was suspended, it goes on when this is dropped.
@@ -160,6 +160,12 @@ impl Disk {
     }
 }
 
+/// A device of device-mapper that holds every access until this is dropped.
+pub fn suspended(name: &str) -> Finally {
+    sh(&format!("dmsetup suspend --nolockfs {name}"));
+    Finally(format!("dmsetup resume {name}"))
+}
+
 /// A loop device over a new and sparse file.
 pub fn looped(file: &Path, size: u64) -> String {
     File::create(file).unwrap().set_len(size).unwrap();
@@ -181,13 +187,22 @@ impl Drop for Disk {
 /// How many sectors were written to a device or discarded since it was made, whether that succeeded or
 /// not.
 pub fn writes(device: &str) -> u64 {
-    let name = fs::canonicalize(device).unwrap();
-    let name = name.file_name().unwrap().to_str().unwrap();
-    let stat = fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
-    let column = |index: usize| -> u64 {
-        let word = stat.split_whitespace().nth(index);
-        word.unwrap().parse().unwrap()
-    };
-    // Documentation/block/stat.rst: write sectors and discard sectors.
-    column(6) + column(13)
+    counted(device, 6) + counted(device, 13)
+}
+
+/// How many bytes were read of a device since it was made.
+pub fn bytes_read(device: &str) -> u64 {
+    counted(device, 2) * SECTOR
+}
+
+/// A column of Documentation/block/stat.rst.
+fn counted(device: &str, column: usize) -> u64 {
+    let node = fs::canonicalize(device).unwrap();
+    let stat = Path::new("/sys/block").join(node.file_name().unwrap());
+    let stat = read(&stat.join("stat"));
+    stat.split_whitespace()
+        .nth(column)
+        .unwrap()
+        .parse()
+        .unwrap()
 }

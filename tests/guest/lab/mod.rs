@@ -4,6 +4,7 @@ pub mod disk;
 pub mod failure;
 pub mod group;
 pub mod node;
+pub mod page;
 pub mod signatures;
 pub mod snapshot;
 pub mod tools;

@@ -7,6 +7,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::failure;
 use crate::prelude::*;
 use crate::support::schema;
@@ -136,6 +138,16 @@ impl Node {
         let text = [output.stdout, output.stderr].concat();
         let code = output.status.code().unwrap();
         (String::from_utf8(text).unwrap(), code)
+    }
+
+    /// The JSON that a command for people prints, and the exit code.
+    #[track_caller]
+    pub fn json(&self, args: &[&str]) -> (Value, i32) {
+        let (said, code) = self.says(&[args, &["--json"]].concat());
+        (
+            serde_json::from_str(&said).unwrap_or_else(|e| panic!("{args:?}: {e}: {said}")),
+            code,
+        )
     }
 
     /// Runs a command for people, which must print these words and end with this code.

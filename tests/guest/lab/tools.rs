@@ -20,6 +20,17 @@ pub fn holds(lock: &str) -> Process {
     holder
 }
 
+/// A process that has this device open: `<` for reading, `<>` for writing as well, `>>` for writing. It claims
+/// nothing, as QEMU and the servers of network block devices do.
+pub fn opener(device: &str, how: &str) -> Process {
+    let line = format!("exec 9{how}{device} && exec sleep 1000");
+    let process = Process::new(&line, Path::new("/"));
+    eventually("a process with the device", || {
+        fs::read_to_string(process.proc("comm")).is_ok_and(|name| name == "sleep\n")
+    });
+    process
+}
+
 /// Shell, for a mount namespace of its own: a journald with nothing but its own sockets and files.
 pub const JOURNALD: &str = r"set -e
 mkdir -p /run/systemd

@@ -1,7 +1,7 @@
 //! A node's life at random: pods come and go, calls are killed, disks fail, the power goes, operators
-//! rename and repair, other mount namespaces keep what pods had, for as long as `FLEXVOLUME_LVM_LIFE` says, in
-//! seconds. After each step nothing that was synced is lost, no pod has another one's volume, and what is refused
-//! is refused for a reason that is true. `tests/run.sh life [SECONDS [SEED]]` plays it; a life that fails is made
+//! rename and repair, for as long as `FLEXVOLUME_LVM_LIFE` says, in
+//! seconds. After each step nothing that was synced is lost, no pod has another one's volume, and nothing is refused
+//! but where something is in the way. `tests/run.sh life [SECONDS [SEED]]` plays it; a life that fails is made
 //! shorter, and the seed that is printed gives the same again.
 
 mod oracle;

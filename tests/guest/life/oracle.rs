@@ -1,13 +1,13 @@
-//! The content that each volume must have, and the messages that may be given about it.
+//! The content that each volume must have, and what may come of a mount.
 
 use std::collections::BTreeMap;
-use std::collections::BTreeSet;
 
 use super::player::Ill;
 
 /// The content of a volume.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Holds {
+    #[default]
     Blank,
     /// A mkfs was cut short, or perhaps not.
     Perhaps,
@@ -16,8 +16,9 @@ pub enum Holds {
 }
 
 /// The tags about that content.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Record {
+    #[default]
     None,
     Right,
     /// The record of what it held before.
@@ -26,7 +27,7 @@ pub enum Record {
 }
 
 /// A logical volume, as long as it is there, whatever it is called.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[allow(clippy::struct_excessive_bools)]
 pub struct Lv {
     /// Without hyphens, as device-mapper has it.
@@ -52,22 +53,6 @@ pub struct Lv {
 }
 
 impl Lv {
-    pub fn new(uuid: String) -> Self {
-        Self {
-            uuid,
-            holds: Holds::Blank,
-            record: Record::None,
-            files: BTreeMap::new(),
-            unsure: BTreeMap::new(),
-            permitted: false,
-            scarred: false,
-            killed: false,
-            first: None,
-            thick: false,
-            lost: false,
-        }
-    }
-
     /// Its content was replaced.
     pub fn now_holds(&mut self, holds: Holds) {
         self.holds = holds;
@@ -91,13 +76,10 @@ pub struct Asked<'a> {
     pub creatable: bool,
     pub disk: Ill,
     pub thin: bool,
-    pub pool_full: bool,
     pub pool_scarred: bool,
     /// It is mounted, and only to be read.
     pub read_only_mount: bool,
     pub mounted: bool,
-    /// Another mount namespace has it mounted, read-only if this is true, and this one does not.
-    pub kept: Option<bool>,
     /// The kernel has met errors in its filesystem, which is still mounted somewhere.
     pub failed: bool,
     /// A snapshot of it is there, or that of which it is one.
@@ -106,98 +88,49 @@ pub struct Asked<'a> {
     pub renamed: bool,
 }
 
-/// The possible results of a mount.
-#[derive(Debug, Default)]
-pub struct Expected {
-    /// The words of refusals that are true.
-    pub words: BTreeSet<&'static str>,
-    /// It has to be refused.
-    pub refused: bool,
+/// What comes of a mount.
+#[derive(Debug, PartialEq)]
+pub enum Expected {
+    Mounted,
+    /// Something may be in the way.
+    Either,
+    Refused,
 }
-
-/// A broken disk's possible effects: they depend on what the kernel and LVM had read before.
-const GONE: &str = "unreadable lvm-silent no-group no-volume no-pool unknown partial failed pool-unwell \
-    filesystem-failed mounted-read-only there-read-only fsck mkfs activating mounting checking making tagging \
-    not-looked-at in-use still-mounted suspended no-size create-read-only creating growing";
-const READ_ONLY: &str = "read-only-disk activating tagging making mounting checking creating read-only-volume \
-    mkfs unreadable";
-const FAILED: &str = "filesystem-failed mounted-read-only there-read-only";
-const POOL: &str = "pool-unwell activating unreadable failed mounting checking";
 
 impl Asked<'_> {
     pub fn expected(&self) -> Expected {
-        let mut all = Expected::default();
-        let mut may = |words: &'static str| all.words.extend(words.split_whitespace());
-        match self.disk {
-            Ill::Gone => may(GONE),
-            Ill::ReadOnly => may(READ_ONLY),
-            Ill::No | Ill::Slow => {}
-        }
-        if self.renamed {
-            may("another-is-there");
-        }
-        if self.read_only_mount && !self.read_only {
-            may("mounted-read-only there-read-only");
-        }
-        if self.thin && self.pool_scarred {
-            may(POOL);
-            may(FAILED);
-        }
-        if self.thin && self.pool_full && !self.read_only {
-            may("pool-full");
-        }
+        let is_hindered = matches!(self.disk, Ill::Gone | Ill::ReadOnly)
+            || self.renamed
+            || self.read_only_mount && !self.read_only
+            || self.thin && self.pool_scarred;
         let Some(lv) = self.lv else {
-            may(match (self.creatable, self.read_only) {
-                (false, _) => "no-volume",
-                (true, true) => "create-read-only no-size",
-                (true, false) => "",
-            });
-            all.refused = !self.creatable || self.read_only;
-            return all;
+            return match (self.creatable && !self.read_only, is_hindered) {
+                (true, true) => Expected::Either,
+                (true, false) => Expected::Mounted,
+                (false, _) => Expected::Refused,
+            };
         };
-        if lv.scarred && (self.mounted || self.kept.is_some()) {
-            may(FAILED);
+        let is_refused = match (lv.holds, lv.record) {
+            _ if self.failed && (!self.read_only || self.fs == "xfs") => true,
+            (Holds::Blank | Holds::Raw, _) if self.read_only => true,
+            (Holds::Raw, _) => !lv.permitted,
+            (Holds::Fs(fs), record) => fs != self.fs || record == Record::Old,
+            _ => false,
+        };
+        if is_refused {
+            return Expected::Refused;
         }
-        if lv.lost {
-            may(GONE);
-            may("snapshot-full");
+        let may_be_refused = is_hindered
+            || lv.lost
+            || lv.scarred && self.mounted
+            || self.fs == "btrfs" && self.twin
+            || lv.killed && lv.files.is_empty()
+            || lv.holds == Holds::Perhaps && self.read_only
+            || lv.record == Record::Perhaps && matches!(lv.holds, Holds::Fs(_));
+        if may_be_refused {
+            Expected::Either
+        } else {
+            Expected::Mounted
         }
-        if self.kept.is_some() && lv.record != Record::Right {
-            may("in-use still-mounted");
-        }
-        // The kernel mounts it the one way or the other.
-        let is_other = |read_only| read_only != self.read_only;
-        if self.kept.is_some_and(is_other) {
-            may("mounting");
-        }
-        if self.fs == "btrfs" && self.twin {
-            may("twin");
-        }
-        if self.failed && (!self.read_only || self.fs == "xfs") {
-            may(FAILED);
-            all.refused = true;
-            return all;
-        }
-        if lv.killed && lv.files.is_empty() {
-            may("new-not-blank");
-        }
-        let mut refused = true;
-        may(match (lv.holds, lv.record) {
-            (Holds::Blank | Holds::Raw, _) if self.read_only => "blank-read-only",
-            (Holds::Raw, _) if !lv.permitted => "signs-of-data",
-            (Holds::Fs(fs), Record::Old) if fs != self.fs => "wrong-type swapped",
-            (Holds::Fs(fs), _) if fs != self.fs => "wrong-type",
-            (Holds::Fs(_), Record::Old) => "swapped",
-            _ => {
-                refused = false;
-                match lv.holds {
-                    Holds::Perhaps if self.read_only => "blank-read-only",
-                    Holds::Fs(_) if lv.record == Record::Perhaps => "swapped",
-                    _ => "",
-                }
-            }
-        });
-        all.refused = refused;
-        all
     }
 }

@@ -38,17 +38,13 @@ pub enum Step {
     },
     /// A process of the pod stays in its volume.
     Hold(usize),
-    /// A process keeps the pod's mount in a mount namespace of its own.
-    Keep(usize),
-    /// These processes end.
+    /// It ends.
     LetGo,
     Break {
         disk: usize,
         how: Ill,
     },
     Heal(usize),
-    Fill,
-    Drain,
     Make(usize),
     Remove(usize),
     Swap {
@@ -174,7 +170,7 @@ impl Player {
 
     fn step(&mut self) -> Step {
         let (slot, other, disk) = (self.slot(), self.slot(), self.below(2));
-        match self.below(112) {
+        match self.below(107) {
             0..10 => Step::Up {
                 pod: self.new_pod(),
                 read_only: self.below(5) == 0,
@@ -198,9 +194,7 @@ impl Player {
             }
             69..74 => Step::Heal(disk),
             74..77 => Step::CutPower,
-            77 => Step::Fill,
-            78..80 => Step::Drain,
-            80..82 => Step::Make(slot),
+            77..82 => Step::Make(slot),
             82 => Step::Remove(slot),
             83..86 => Step::Swap { slot, with: other },
             86 => Step::Extend(slot),
@@ -219,7 +213,6 @@ impl Player {
             97 => Step::Hold(self.pod()),
             98..100 => Step::LetGo,
             100 => Step::Grow(self.pod()),
-            101..106 => Step::Keep(self.pod()),
             _ => Step::Snapshot { slot, to: slot ^ 1 },
         }
     }

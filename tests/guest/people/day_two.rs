@@ -1,27 +1,21 @@
 //! The commands of docs/day-two.md, as they are printed there.
 
-use std::os::unix::fs::symlink;
-
+use crate::page::{blocks, named, section};
 use crate::prelude::*;
 
 const PAGE: &str = include_str!("../../../docs/day-two.md");
-const BIN: &str = "/run/day-two";
 const LOG: &str = "/run/log-of-day-two";
-const MIB: u64 = 1 << 20;
 
 /// A node whose disks have these paths, and not those of the page. Only `/run` can be written.
 struct Reader {
     disks: [String; 2],
+    path: String,
 }
 
 impl Reader {
     /// Runs the commands below this heading, each of which must succeed, and returns what they printed.
     fn does(&self, heading: &str) -> String {
-        let (_, rest) = PAGE.split_once(&format!("\n## {heading}\n")).unwrap();
-        let section = rest.split("\n## ").next().unwrap();
-        let blocks: Vec<&str> = section.split("```").collect();
-        let shell = blocks.iter().filter_map(|block| block.strip_prefix("sh\n"));
-        let lines: String = shell.collect();
+        let lines = blocks(section(PAGE, heading), "sh").concat();
         assert!(!lines.is_empty(), "{heading}");
         let [old, new] = &self.disks;
         let lines = lines.replace("/dev/sdb", old).replace("/dev/sdc", new);
@@ -31,18 +25,17 @@ impl Reader {
             .replace("/var/lib/prometheus/node-exporter", "/run")
             .replace("/var/log/flexvolume-lvm.log", LOG)
             .replace("/var/tmp/", "/run/");
-        run("sh", &["-c", &format!("set -e; PATH={BIN}:$PATH; {lines}")])
+        run("sh", &["-c", &format!("set -e; {}{lines}", self.path)])
     }
 }
 
 #[test]
 fn each_command_of_the_second_day_works_as_it_is_printed() {
     let node = Node::with_config(Mode::MountOnly, &format!("log = '{LOG}'"));
-    std::fs::create_dir(BIN).unwrap();
-    symlink(node.exe(), format!("{BIN}/flexvolume-lvm")).unwrap();
     let disks = ["old", "new"].map(|disk| Disk::new(&format!("day-two-{disk}"), 256 * MIB));
     let reader = Reader {
         disks: [disks[0].path(), disks[1].path()],
+        path: named(&node, "/run/day-two"),
     };
     let group = Group::on("vg0", &[&disks[0].path()]);
     let volume = group.linear("web-data", "64m");

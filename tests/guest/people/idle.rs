@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use serde_json::Value;
-
 use crate::prelude::*;
 use crate::users::host::hidden_mount;
 
@@ -15,11 +13,10 @@ fn refused(node: &Node, reason: &str, words: &str) {
     }
     let before = Snapshot::take(node.kubelet_dir());
     node.prints(&["check", "--idle", "handed/data"], words, 1);
-    let json = node.prints(&["check", "--idle", "handed/data", "--json"], "", 1);
-    let json: Value = serde_json::from_str(&json).unwrap();
+    let (json, code) = node.json(&["check", "--idle", "handed/data"]);
     let reasons = json["obstacles"].as_array().unwrap();
     assert!(reasons.iter().any(|one| one["reason"] == reason), "{json}");
-    assert_eq!(json["ready"], false);
+    assert_eq!((&json["ready"], code), (&false.into(), 1));
     assert_eq!(Snapshot::take(node.kubelet_dir()), before, "{words}");
 }
 
@@ -29,10 +26,7 @@ fn a_volume_that_anybody_has_is_not_idle() {
     let (root, device) = (Path::new("/"), volume.device());
     node.write("pod", &volume, "kept");
     let global = node.global_dir(&volume);
-    let words = format!(
-        "is mounted for all pods of this node at {}",
-        global.display()
-    );
+    let words = format!("is mounted for all pods of this node at {}", text(&global));
     refused(&node, "mounted", &words);
     let pod = node.up("pod", &volume);
     let words = format!("is mounted for the pod pod at {}: set", pod.display());
@@ -68,30 +62,21 @@ fn a_volume_that_anybody_has_is_not_idle() {
         let table = format!("0 {table} linear {device} 0");
         run("dmsetup", &["create", "on-top", "--table", &table]);
         let _below = Finally("dmsetup remove --retry on-top".to_owned());
-        refused(
-            &node,
-            "part-of-device",
-            "is part of another device of this host (on-top)",
-        );
+        let words = "is part of another device of this host (on-top)";
+        refused(&node, "part-of-device", words);
     }
     {
         let looped = run("losetup", &["--find", "--show", &device]);
         let _loop = Finally(format!("losetup --detach {looped}"));
         refused(&node, "loop", &format!("run `losetup --detach {looped}`"));
     }
-    for (how, line) in [("to read", "<"), ("to write", ">>")] {
-        let opener = Process::new(&format!("exec sleep 1000 {line} {device}"), root);
-        let words = format!("is open in sleep (pid {}, {how})", opener.0.id());
-        eventually("it is open", || {
-            node.says(&["check", "--idle", "handed/data"])
-                .0
-                .contains(&words)
-        });
+    for (how, word) in [("<", "to read"), (">>", "to write")] {
+        let opener = opener(&device, how);
+        let words = format!("is open in sleep (pid {}, {word})", opener.0.id());
         refused(&node, "open", &words);
     }
     {
-        run("dmsetup", &["suspend", "--nolockfs", "handed-data"]);
-        let _suspended = Finally("dmsetup resume handed-data".to_owned());
+        let _suspended = suspended("handed-data");
         refused(&node, "suspended", "run `dmsetup resume handed-data`");
     }
     {
@@ -100,8 +85,7 @@ fn a_volume_that_anybody_has_is_not_idle() {
             Mode::MountOnly,
             &format!("{}[limits]\nlock = 1\n", tools.config()),
         );
-        let dir = precreated(node.pod_dir("slow", &volume));
-        let call = node.start(&["mount", text(&dir), &volume.json_for("slow")]);
+        let call = node.start_mount("slow", &volume);
         tools.wait_for("e2fsck");
         let before = Snapshot::take(node.kubelet_dir());
         let check = ["check", "--idle", "handed/data"];

@@ -1,50 +1,22 @@
 //! The commands of docs/moving.md and docs/replace-the-script.md that need no cluster, and the objects, as they are
 //! printed there.
 
-use std::os::unix::fs::symlink;
-
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::page::{blocks, named};
 use crate::prelude::*;
 
 const MOVING: &str = include_str!("../../../docs/moving.md");
 const SCRIPT: &str = include_str!("../../../docs/replace-the-script.md");
 const BIN: &str = "/run/moving";
 
-/// The blocks of this language, without what a list indents.
-fn blocks(page: &str, language: &str) -> Vec<String> {
-    let parts: Vec<&str> = page.split("```").collect();
-    let of_language = parts
-        .iter()
-        .filter_map(|part| part.strip_prefix(&format!("{language}\n")));
-    let as_printed = of_language.map(|block| {
-        let indent = block.len() - block.trim_start_matches(' ').len();
-        let lines = block
-            .lines()
-            .map(|line| line.get(indent..).unwrap_or_default());
-        lines.flat_map(|line| [line, "\n"]).collect()
-    });
-    as_printed.collect()
-}
-
-/// Runs it on the node, as a person does, in a directory of its own.
-fn does(lines: &str) -> String {
-    let lines = lines.replace("UID", "0f8c-uid");
-    run(
-        "sh",
-        &[
-            "-c",
-            &format!("set -e; cd {BIN}; PATH={BIN}:$PATH; {lines}"),
-        ],
-    )
-}
-
 #[test]
 fn claims_are_made_of_volumes_that_are_there_and_a_volume_gets_its_name_back() {
     let node = Node::new(Mode::MountOnly);
-    std::fs::create_dir_all(BIN).unwrap();
-    symlink(node.exe(), format!("{BIN}/flexvolume-lvm")).unwrap();
+    let path = named(&node, BIN);
+    // As a person does, in a directory of its own.
+    let does = |lines: &str| run("sh", &["-c", &format!("cd {BIN}; {path}{lines}")]);
     let group = Group::new("vg0");
     let volume = group.linear("web-data", "64m");
     for lv in ["blank", "swap", "off"] {
@@ -65,19 +37,13 @@ fn claims_are_made_of_volumes_that_are_there_and_a_volume_gets_its_name_back() {
         panic!("{:?}", blocks(MOVING, "sh"))
     };
     // The last line says why the blank one and the swap space are not among them.
-    let said = run(
-        "sh",
-        &["-c", &format!("cd {BIN}; PATH={BIN}:$PATH; {claims} true")],
-    );
+    let said = does(&format!("{claims} true"));
     assert!(said.contains("vg0/swap"), "{said}");
     let claims: Value = serde_json::from_str(&read(format!("{BIN}/claims.json").as_ref())).unwrap();
     let items = claims["items"].as_array().unwrap();
     let of_kind = |kind: &str| {
-        items
-            .iter()
-            .filter(|item| item["kind"] == *kind)
-            .cloned()
-            .collect::<Vec<_>>()
+        let is_one = |item: &&Value| item["kind"] == *kind;
+        items.iter().filter(is_one).cloned().collect::<Vec<_>>()
     };
     let volumes = of_kind("PersistentVolume").into_iter().map(|object| {
         let spec = &object["spec"];
@@ -100,20 +66,16 @@ fn claims_are_made_of_volumes_that_are_there_and_a_volume_gets_its_name_back() {
         row("vg0-web-data-node1", "web-data", 64, "ext4", "web-data"),
     ];
     assert_eq!(volumes.collect::<Vec<_>>(), want);
-    for (object, claim) in of_kind("PersistentVolume")
-        .iter()
-        .zip(of_kind("PersistentVolumeClaim"))
-    {
+    let claims = of_kind("PersistentVolumeClaim");
+    for (object, claim) in of_kind("PersistentVolume").iter().zip(claims) {
         assert_eq!(claim["spec"]["volumeName"], object["metadata"]["name"]);
-        assert_eq!(
-            claim["metadata"]["name"],
-            object["spec"]["claimRef"]["name"]
-        );
+        let bound = &object["spec"]["claimRef"]["name"];
+        assert_eq!(claim["metadata"]["name"], *bound);
     }
 
     run("udevadm", &["settle"]);
     for lines in [idle, rename, back, check] {
-        does(lines);
+        does(&format!("set -e; {}", lines.replace("UID", "0f8c-uid")));
     }
     node.finds(&volume, "kept");
 }
@@ -162,31 +124,19 @@ fn what_pods_name_is_rehearsed_before_the_script_is_replaced() {
         let all = json!({"kind": "List", "items": items}).to_string();
         std::fs::write(format!("{dir}/all"), all).unwrap();
         let kubectl = format!("kubectl() {{ cat {dir}/all; }}");
-        run(
-            "bash",
-            &["-c", &format!("set -e; cd {dir}; {kubectl}; {list}")],
-        );
-        let exe = node.exe();
-        let rehearse = rehearse
-            .lines()
-            .next()
-            .unwrap()
-            .replace("sudo ./lvm", text(&exe));
+        bash(&format!("cd {dir}; {kubectl}; {list}"));
+        let rehearse = rehearse.lines().next().unwrap();
+        let rehearse = rehearse.replace("sudo ./lvm", text(&node.exe()));
+        let line = format!("cd {dir}; {rehearse}");
         let output = std::process::Command::new("bash")
-            .current_dir(dir)
-            .args(["-c", &rehearse])
-            .output()
-            .unwrap();
+            .args(["-c", &line])
+            .output();
+        let output = output.unwrap();
         let said = [output.stdout, output.stderr].concat();
         (String::from_utf8(said).unwrap(), output.status.success())
     };
     let (said, is_good) = rehearsed(&[&pod, &of_nfs]);
-    for words in [
-        "written/data",
-        "mount ext4",
-        "written/new",
-        "create it with 64 MiB",
-    ] {
+    for words in "written/data, mount ext4, written/new, create it with 64 MiB".split(", ") {
         assert!(said.contains(words) && is_good, "{words}: {said}");
     }
     assert!(!said.contains("nfs"), "{said}");

@@ -48,11 +48,13 @@ impl Asked {
         asked
     }
 
-    /// The screen after this answer, and the exit code.
-    fn says(mut self, answer: &[u8]) -> (String, Option<i32>) {
+    /// After this answer the screen has these words, and it ends with this code.
+    #[track_caller]
+    fn ends(mut self, answer: &[u8], words: &str, code: i32) {
         self.0.stdin.as_mut().unwrap().write_all(answer).unwrap();
-        let code = self.0.wait().unwrap().code();
-        (read(Path::new(Self::SCREEN)), code)
+        let is = self.0.wait().unwrap().code();
+        let said = read(Path::new(Self::SCREEN));
+        assert!(said.contains(words) && is == Some(code), "{is:?} {said}");
     }
 }
 
@@ -64,33 +66,22 @@ fn an_open_question_locks_nothing_and_an_answer_counts_only_for_the_same_volume(
     node.refuses_mount(&volume, &["data at byte 0", "allow-format"]);
     put(&volume.device(), 0, &[0; 8]);
     node.up("pod", &volume);
-    let (said, code) = asked.says(b"yes\n");
-    assert!(said.contains("is mounted at") && code == Some(1), "{said}");
+    asked.ends(b"yes\n", "is mounted at", 1);
     node.down("pod", &volume);
     run("wipefs", &["--all", "--quiet", &volume.device()]);
     let record = group.tags("data");
     let asked = Asked::of(&node, "asked/data");
     put(&volume.device(), 0, b"other");
-    let (said, code) = asked.says(b"yes\n");
-    assert!(
-        said.contains("has changed since") && code == Some(1),
-        "{said}"
-    );
+    asked.ends(b"yes\n", "has changed since", 1);
     assert_eq!(group.tags("data"), record);
-    let (said, code) = Asked::of(&node, "asked/data").says(b"yes\n");
-    assert!(
-        said.contains("may format asked/data") && code == Some(0),
-        "{said}"
-    );
+    Asked::of(&node, "asked/data").ends(b"yes\n", "may format asked/data", 0);
     assert!(group.tags("data").contains("flexvolume.mayformat="));
 }
 
 #[test]
 fn no_permission_for_what_cannot_be_read_or_is_in_use() {
     let node = Node::new(Mode::MountOnly);
-    let disk = Disk::new("permitless", 72 << 20);
-    let group = Group::on("badly", &[&disk.path()]);
-    let volume = group.linear("data", "64m");
+    let (disk, group, volume) = Disk::with_data("badly", "ext4", 64);
     disk.fail(0..64 << 20);
     let allow = ["allow-format", "badly/data", "--yes"];
     let unread = "cannot be read at byte 0";
@@ -104,36 +95,6 @@ fn no_permission_for_what_cannot_be_read_or_is_in_use() {
     node.prints(&allow, "loop device", 1);
     run("losetup", &["--detach", &device]);
     assert_eq!(group.tags("data"), "");
-}
-
-#[test]
-fn check_tells_what_the_next_mount_does_and_changes_nothing() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::new("checked");
-    for lv in ["blank", "ext4", "up", "raw", "off"] {
-        group.linear(lv, "32m");
-    }
-    let volume = |lv| Volume::new(&group, lv);
-    run("mkfs.ext4", &["-q", &volume("ext4").device()]);
-    node.up("pod", &volume("up"));
-    put(&volume("raw").device(), 0, b"raw");
-    group.lv("lvchange", &["-an"], "off");
-    let before: Vec<String> = ["blank", "ext4", "raw"].map(|lv| group.tags(lv)).to_vec();
-    for (lv, words, code) in [
-        ("blank", "make ext4", 0),
-        ("ext4", "check it with e2fsck", 0),
-        ("up", "bind from", 0),
-        ("off", "not active", 1),
-    ] {
-        node.prints(&["check", &group.path(lv)], words, code);
-    }
-    // No pod ever had these two, and nobody asked the driver for them.
-    let count = "3 would mount, 0 would be refused; not counted: 2 of no pod here";
-    node.prints(&["check", "checked"], count, 0);
-    node.prints(&["check", "checked/raw"], "REFUSED", 1);
-    let after: Vec<String> = ["blank", "ext4", "raw"].map(|lv| group.tags(lv)).to_vec();
-    assert_eq!(before, after);
-    assert!(!group.is_active("off"));
 }
 
 #[test]

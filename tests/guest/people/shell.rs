@@ -14,89 +14,48 @@ fn a_mount_is_rehearsed_before_there_is_a_volume() {
     let data = group.linear("data", "32m");
     run("mkfs.ext4", &["-q", &data.device()]);
     group.pool();
-    let thin = group.thin("thin", "1g");
-    run(
-        "dd",
-        &[
-            "if=/dev/urandom",
-            &format!("of={}", thin.device()),
-            "bs=1M",
-            "count=24",
-            "oflag=direct",
-        ],
-    );
+    let thin = group.thin("thin", "1g").device();
+    sh(&format!(
+        "dd if=/dev/urandom of={thin} bs=1M count=24 oflag=direct"
+    ));
     let lvs = || sh("lvs --noheadings -o lv_name,lv_tags planned");
     let before = lvs();
     let good = "create it with 64 MiB, make its filesystem and mount it";
-    let named = [
-        "check",
-        "-o",
-        "volumegroup=planned",
-        "-o",
-        "volumeID=new",
-        "-o",
-        "size=64m",
-    ];
-    node.prints(&named, good, 0);
-    node.prints(&["check", "planned/new", "-o", "size=64m"], good, 0);
-    node.prints(&["check", "planned/data", "-o", "size=1g"], "mount ext4", 0);
-    // `check` refuses in the words of the mount.
-    for (lv, pairs) in [
-        ("new", &["size=2g"][..]),
-        ("new", &["size=700m"]),
-        ("new", &["size=64m", "readwrite=ro"]),
-        ("new", &["size=64q"]),
-        ("new", &[]),
-        ("new", &["size=64m", "mountoptions=bind"]),
-        ("new", &["sise=64m"]),
-        ("data", &["fsType=xfs"]),
-        ("pool", &[]),
+    for (asked, words) in [
+        ("-o volumegroup=planned -o volumeID=new -o size=64m", good),
+        ("planned/new -o size=64m", good),
+        ("planned/data -o size=1g", "mount ext4"),
     ] {
-        let id = format!("planned/{lv}");
-        let mut check = vec!["check", &id];
-        let mut mount = vec!["mount", "/run/planned"];
-        let volume = format!("volumeID={lv}");
-        let own = ["volumegroup=planned", &volume];
-        check.extend(own.iter().chain(pairs).flat_map(|pair| ["-o", pair]));
-        mount.extend(own.iter().chain(pairs).flat_map(|pair| ["-o", pair]));
-        let (said, code) = node.says(&check);
-        let message = node.call(&mount).message;
-        assert!(
-            said.contains(&message) && !message.is_empty() && code == 1,
-            "{pairs:?}: {said}: {message}"
-        );
+        let args = format!("check {asked}");
+        node.prints(&args.split(' ').collect::<Vec<_>>(), words, 0);
     }
-    let foreign = ["check", "other/new", "-o", "size=64m"];
-    node.prints(
-        &foreign,
-        "this node's config does not allow the volume group other",
-        1,
-    );
-    let missing = [
-        "check",
-        "planned/new",
-        "-o",
-        "size=64m",
-        "-o",
-        "thinpool=nope",
+    // `check` refuses in the words of the mount.
+    #[rustfmt::skip] // a row is a line
+    let rows = [
+        ("planned", "new", "size=2g", ""),
+        ("planned", "new", "size=700m", ""),
+        ("planned", "new", "size=64m readwrite=ro", ""),
+        ("planned", "new", "size=64q", ""),
+        ("planned", "new", "", ""),
+        ("planned", "new", "size=64m mountoptions=bind", ""),
+        ("planned", "new", "sise=64m", ""),
+        ("planned", "data", "fsType=xfs", ""),
+        ("planned", "pool", "", ""),
+        ("other", "new", "size=64m", "config does not allow the volume group other"),
+        ("planned", "new", "size=64m thinpool=nope", "LVM does not show planned/nope, "),
+        ("planned", "new", "size=64m thinpool=pool", "the data of the thin pool planned/pool"),
     ];
-    node.prints(&missing, "LVM does not show planned/nope, ", 1);
-    let full = [
-        "check",
-        "planned/new",
-        "-o",
-        "size=64m",
-        "-o",
-        "thinpool=pool",
-    ];
-    node.prints(&full, "REFUSED: the data of the thin pool planned/pool", 1);
-    let full = [
-        &["mount", "/run/planned"][..],
-        &["-o", "volumegroup=planned", "-o", "volumeID=new"],
-        &full[2..],
-    ]
-    .concat();
-    node.call(&full).is_failure(&["the thin pool planned/pool"]);
+    for (vg, lv, pairs, words) in rows {
+        let options = format!("volumegroup={vg} volumeID={lv} {pairs}");
+        let options = options.split_whitespace().flat_map(|pair| ["-o", pair]);
+        let options: Vec<&str> = options.collect();
+        let id = format!("{vg}/{lv}");
+        let (said, code) = node.says(&[&["check", &id], &options[..]].concat());
+        let mount = node.call(&[&["mount", "/run/planned"], &options[..]].concat());
+        mount.is_failure(&[words]);
+        let is_same = said.contains(&mount.message) && !mount.message.is_empty();
+        assert!(is_same && code == 1, "{pairs}: {said}: {mount:?}");
+    }
     assert_eq!(lvs(), before);
 }
 
@@ -114,30 +73,21 @@ fn status_shows_what_is_unwell() {
     crate::signatures::put(&raw.device(), 0, b"raw");
     // It is nobody's until a pod asks for it.
     node.prints(&unwell, "all is well\n", 0);
+    let (metrics, _) = node.says(&["metrics"]);
     for metric in ["next_mount_refused", "volume_healthy"] {
-        let (metrics, _) = node.says(&["metrics"]);
-        assert!(
-            !metrics.contains(&format!("{metric}{{vg=\"sorted\",lv=\"raw\"")),
-            "{metrics}"
-        );
+        let raw = format!("{metric}{{vg=\"sorted\",lv=\"raw\"");
+        assert!(!metrics.contains(&raw), "{metrics}");
     }
-    node.prints(
-        &["check"],
-        " 0 would be refused; not counted: 1 of no pod here",
-        0,
-    );
+    let not_counted = " 0 would be refused; not counted: 1 of no pod here";
+    node.prints(&["check"], not_counted, 0);
     assert_eq!(node.says(&["doctor", "-q"]), (String::new(), 0));
     node.refuses_mount(&raw, &["has data at byte"]);
-    let (metrics, _) = node.says(&["metrics"]);
     let refused =
         r#"next_mount_refused{vg="sorted",lv="raw",verdict="refuse",reason="signs-of-data"} 1"#;
-    assert!(metrics.contains(refused), "{metrics}");
+    node.prints(&["metrics"], refused, 0);
     node.prints(&["check"], " 1 would be refused", 1);
-    node.prints(
-        &["doctor", "-q"],
-        "the next mount is refused: sorted/raw",
-        1,
-    );
+    let finding = "the next mount is refused: sorted/raw";
+    node.prints(&["doctor", "-q"], finding, 1);
     let said = node.prints(&unwell, "  signs-of-data  ", 1);
     assert_eq!(said.lines().count(), 2, "{said}");
 }
@@ -156,17 +106,9 @@ fn the_journal_has_volume_and_pod_as_fields() {
     let options = r#"{"volumegroup":"fields","volumeID":"data","kubernetes.io/pod.namespace":"shop",
         "kubernetes.io/pod.name":"web-0","kubernetes.io/pvOrVolumeName":"disk"}"#;
     let exe = node.exe();
-    let said = run(
-        "unshare",
-        &[
-            "--mount",
-            "bash",
-            "-c",
-            &format!("{JOURNALD}{JOURNAL}"),
-            text(&exe),
-            options,
-        ],
-    );
+    let script = format!("{JOURNALD}{JOURNAL}");
+    let args = ["--mount", "bash", "-c", &script, text(&exe), options];
+    let said = run("unshare", &args);
     let (entries, log): (Vec<&str>, Vec<&str>) =
         said.lines().partition(|line| line.starts_with('{'));
     assert_eq!(entries.len(), 4, "{said}");
@@ -182,8 +124,6 @@ fn the_journal_has_volume_and_pod_as_fields() {
             (&"3".into(), &"mount".into())
         );
     }
-    assert!(
-        log[1].contains(" mount  fields/data  shop/web-0 ") && log[1].ends_with("failed"),
-        "{said}"
-    );
+    let is_it = log[1].contains(" mount  fields/data  shop/web-0 ");
+    assert!(is_it && log[1].ends_with("failed"), "{said}");
 }

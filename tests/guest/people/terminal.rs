@@ -69,13 +69,12 @@ fn names_of_a_pods_processes_and_directories_add_no_line() {
     let _held = shell("unshare --mount", &["-c", line, &held.device(), DIRECTORY]);
     let line = "read x 9>> \"$0\" < /run/evil.fifo";
     let _open = shell("env", &["-c", line, &open.device()]);
+    let says = |lv: &str, words: &str| {
+        let check = ["check", "--idle", &format!("shown-raw/{lv}")];
+        node.says(&check).0.contains(words)
+    };
     eventually("the mount in another namespace and the open device", || {
-        let says = |lv: &str| {
-            node.says(&["check", "--idle", &format!("shown-raw/{lv}")])
-                .0
-        };
-        says("held").contains("mounted in another mount namespace")
-            && says("open").contains("is open in")
+        says("held", "mounted in another mount namespace") && says("open", "is open in")
     });
     let dir = PathBuf::from(DIRECTORY);
     fs::create_dir_all(&dir).unwrap();
@@ -84,35 +83,25 @@ fn names_of_a_pods_processes_and_directories_add_no_line() {
 
     let (held, open, hosts) = ("shown-raw/held", "shown-raw/open", "shown-raw/hosts");
     let mut all = String::new();
-    for (args, words) in [
+    #[rustfmt::skip] // a row is a line
+    let rows = [
         (&["check"][..], "evil [2J forged/data is ready"),
         (&["check", held], "mounted elsewhere: pod [2J forged"),
         (&["check", open], "is open in pod [2J forged"),
-        (
-            &["check", hosts],
-            "by the host itself at /run/evil [2J forged",
-        ),
+        (&["check", hosts], "by the host itself at /run/evil [2J forged"),
         (&["status"], "pod [2J forged"),
         (&["status", held], "mounted elsewhere: pod [2J forged"),
         (&["status", open], "used by pod [2J forged"),
         (&["status", hosts], "─ /run/evil [2J forged"),
         (&["check", "--idle", held], "(pod [2J forged (pid "),
-        (
-            &["check", "--idle", open],
-            "is open in pod [2J forged (pid ",
-        ),
-        (
-            &["check", "--idle", hosts],
-            "run `umount /run/evil [2J forged",
-        ),
+        (&["check", "--idle", open], "is open in pod [2J forged (pid "),
+        (&["check", "--idle", hosts], "run `umount /run/evil [2J forged"),
         (&["adopt", open], "is open in pod [2J forged"),
-        (
-            &["allow-format", "--yes", open],
-            "is open in pod [2J forged",
-        ),
+        (&["allow-format", "--yes", open], "is open in pod [2J forged"),
         (&["doctor"], "pod [2J forged (pid "),
         (&["metrics"], "reason=\"open\""),
-    ] {
+    ];
+    for (args, words) in rows {
         all.extend(wrong(&node, args, words));
         if ["check", "status", "doctor"].contains(&args[0]) {
             all.extend(wrong(&node, &[args, &["--json"]].concat(), "forged"));

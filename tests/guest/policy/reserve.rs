@@ -110,7 +110,7 @@ fn copies_parity_and_stripes_count_towards_the_reserve() {
         ("raid10", "'--type', 'raid10'"),
     ] {
         let name = format!("spread-{kind}");
-        let (group, _disks) = Disk::several(&name, 4, 512 * MIB);
+        let (_disks, group) = Disk::several(&name, 4, 512 * MIB);
         let lines = |reserve| keeping(&group, reserve, &format!("lvcreate_options = [{options}]"));
         let mut node = Node::with_config(Mode::Attach, &lines(0));
         let volume = Volume::new(&group, "data").with("size", "97m");

@@ -39,13 +39,8 @@ fn what_a_node_lacks_is_told_by_all() {
     );
     let without = "tool_dirs = ['/run/judged.tools', '/usr/bin']\n";
     node.configure(Mode::MountOnly, &format!("{without}{lines}"));
-    agreed(
-        &node,
-        &volume,
-        &group,
-        "no-tool",
-        "cryptsetup is not installed",
-    );
+    let words = "cryptsetup is not installed";
+    agreed(&node, &volume, &group, "no-tool", words);
     // What nobody has used is no pod's yet, so only who asks for it is told.
     bash("rm /run/judged.tools/mkfs.ext4");
     let blank = group.linear("blank", "32m");

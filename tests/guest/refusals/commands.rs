@@ -2,25 +2,8 @@
 #![allow(dead_code)] // Each test that has this as a part takes what it needs.
 
 /// Commands that only look. A row runs each that its messages print, while the volume is refused.
-pub const LOOKS: &[&str] = &[
-    "btrfs check ",
-    "dmesg",
-    "dmsetup info ",
-    "dmsetup ls ",
-    "e2fsck -n ",
-    "fuser -v",
-    "losetup --list",
-    "lsblk ",
-    "lvm status ",
-    "lvmconfig ",
-    "lvs ",
-    "pvs",
-    "swapon --show",
-    "vgck ",
-    "vgs ",
-    "wipefs /dev/",
-    "xfs_repair -n ",
-];
+const LOOKS: &str = "btrfs check |dmesg|dmsetup info |dmsetup ls |e2fsck -n |fuser -v|losetup --list|lsblk |lvm status |\
+    lvmconfig |lvs |pvs|swapon --show|vgck |vgs |wipefs /dev/|xfs_repair -n ";
 
 /// A word of docs/on-call.md, the beginning of a command of its messages that no row runs, and why, or the file with
 /// a case that runs it.
@@ -67,10 +50,10 @@ pub fn commands_in(message: &str) -> impl Iterator<Item = &str> {
         let is_other = [" = ", ": ", " -- "]
             .iter()
             .any(|other| span.contains(other));
-        !is_other && (span.contains(' ') || LOOKS.contains(span))
+        !is_other && (span.contains(' ') || LOOKS.split('|').any(|looks| looks == *span))
     })
 }
 
 pub fn only_looks(command: &&str) -> bool {
-    LOOKS.iter().any(|looks| command.starts_with(looks))
+    LOOKS.split('|').any(|looks| command.starts_with(looks))
 }

@@ -10,7 +10,6 @@ use serde_json::Value;
 use super::commands::{commands_in, only_looks};
 use crate::prelude::*;
 
-const MIB: u64 = 1 << 20;
 const ROWS: &str = include_str!("mod.rs");
 const PAGE: &str = include_str!("../../../docs/on-call.md");
 
@@ -231,15 +230,14 @@ impl Row {
     /// The word and the message of `check`.
     fn checked(&self, node: &Node, group: &Group) -> (String, String) {
         let (id, asks) = (group.path("data"), |asked| self.asks.contains(&asked));
-        let mut args = vec!["check", "--json", &id, "--fs", "ext4"];
+        let mut args = vec!["check", &id, "--fs", "ext4"];
         if asks(("kubernetes.io/readwrite", "ro")) {
             args.push("--ro");
         }
-        let (json, code) = node.says(&args);
-        let report: Value = serde_json::from_str(&json).unwrap_or_else(|_| panic!("{json}"));
+        let (report, code) = node.json(&args);
         let field = |name| report["volumes"][0][name].as_str().unwrap_or_default();
         let reason = field("reason");
-        assert_eq!(code, i32::from(!reason.is_empty()), "{json}");
+        assert_eq!(code, i32::from(!reason.is_empty()), "{report}");
         (reason.to_owned(), field("message").to_owned())
     }
 }
@@ -257,19 +255,15 @@ fn told_by_all(node: &Node, group: &Group, message: &str) -> anyhow::Result<()> 
     let (listed, _) = node.says(&["check", &group.name, "--json"]);
     let Ok(listed) = serde_json::from_str::<Value>(&listed) else {
         let (said, code) = node.says(&["status", &group.name]);
-        let words = "is not on this node";
-        anyhow::ensure!(
-            listed.contains(words) && said.contains(words) && code == 1,
-            "{listed} {said}"
-        );
+        let both = [&listed, &said].map(|said| said.contains("is not on this node"));
+        anyhow::ensure!(both == [true, true] && code == 1, "{listed} {said}");
         return Ok(());
     };
     let its = listed["volumes"].as_array().into_iter().flatten();
     let Some(checked) = its.into_iter().find(|one| one["volume"] == *id) else {
         return Ok(()); // It is not there, or LVM does not show it.
     };
-    let (all, _) = node.says(&["status", "--json"]);
-    let all: Value = serde_json::from_str(&all).unwrap_or_else(|_| panic!("{all}"));
+    let (all, _) = node.json(&["status"]);
     let volumes = all["volumes"].as_array().unwrap();
     let Some(line) = volumes.iter().find(|line| line["volume"] == *id) else {
         return Ok(()); // It is not there, or LVM does not show it.
@@ -278,27 +272,21 @@ fn told_by_all(node: &Node, group: &Group, message: &str) -> anyhow::Result<()> 
     if next["verdict"].is_null() {
         return Ok(()); // A pool.
     }
-    for field in ["verdict", "reason"] {
-        anyhow::ensure!(
-            next[field] == checked[field],
-            "status and check: {line} {checked}"
-        );
-    }
+    let is_same = |field| next[field] == checked[field];
+    let agree = is_same("verdict") && is_same("reason");
+    anyhow::ensure!(agree, "status and check: {line} {checked}");
     if checked["reason"].is_null() {
         return Ok(());
     }
     let is_unwell = line["unwell"] == true;
-    let (doctor, _) = node.says(&["doctor", "--json"]);
-    let doctor: Value = serde_json::from_str(&doctor).unwrap_or_else(|_| panic!("{doctor}"));
+    let (doctor, _) = node.json(&["doctor"]);
     let findings = doctor.as_array().unwrap();
     let about = |one: &&Value| one["about"] == *id && one["severity"] == "failed";
     let failed: Vec<&Value> = findings.iter().filter(about).collect();
     anyhow::ensure!(failed.is_empty() != is_unwell, "{id}: {doctor}");
     let says = |one: &&Value| one["finding"].as_str().unwrap().contains(message);
-    anyhow::ensure!(
-        !is_unwell || failed.iter().any(says),
-        "{message}: {failed:?}"
-    );
+    let is_told = !is_unwell || failed.iter().any(says);
+    anyhow::ensure!(is_told, "{message}: {failed:?}");
     Ok(())
 }
 

@@ -120,18 +120,3 @@ fn a_global_mount_that_a_pod_still_uses_is_not_unmounted() {
     write_synced(&dir.join("page"), "still there");
     node.all_down(&["pod"], &volume);
 }
-
-#[test]
-fn unmounting_what_is_not_mounted_removes_nothing() {
-    let node = Node::new(Mode::Attach);
-    let group = Group::new("unmounted");
-    let volume = Volume::new(&group, "data");
-    let pod = precreated(node.pod_dir("pod", &volume));
-    fs::write(pod.join("file"), "a pod that wrote without its volume").unwrap();
-    let global = node.global_dir(&volume);
-    for call in ["unmount", "unmountdevice"] {
-        node.does(&[call, text(&pod)]);
-        node.does(&[call, text(&global)]);
-    }
-    assert!(pod.join("file").exists() && !global.exists());
-}

@@ -11,18 +11,6 @@ use nix::sys::stat::{major, minor};
 use crate::data::meanwhile::noise;
 use crate::prelude::*;
 
-/// A process that has the volume's device open: `<` for reading, `<>` for writing as well. It claims
-/// nothing, as QEMU and the servers of network block devices do.
-fn opener(volume: &Volume, how: &str) -> (Process, String) {
-    let line = format!("exec 9{how}{} && exec sleep 1000", volume.device());
-    let process = Process::new(&line, Path::new("/"));
-    eventually("a process with the device", || {
-        fs::read_to_string(process.proc("comm")).is_ok_and(|name| name == "sleep\n")
-    });
-    let name = format!("sleep (pid {}", process.0.id());
-    (process, name)
-}
-
 /// Makes a volume with a page, whose record is there or lost.
 fn holding(node: &Node, group: &Group, lv: &str, size: &str, fs: &str, content: &str) -> Volume {
     let volume = group.linear(lv, size).fs(fs);
@@ -33,12 +21,6 @@ fn holding(node: &Node, group: &Group, lv: &str, size: &str, fs: &str, content: 
     volume
 }
 
-/// The volume is a pod's, and what it held is there.
-fn comes_up(node: &Node, group: &Group, volume: &Volume, lv: &str, fs: &str) {
-    node.finds(volume, "kept");
-    group.assert_recorded(lv, fs);
-}
-
 #[test]
 fn a_writer_keeps_pods_from_a_volume_and_a_reader_does_not() {
     let node = Node::new(Mode::MountOnly);
@@ -47,14 +29,16 @@ fn a_writer_keeps_pods_from_a_volume_and_a_reader_does_not() {
         for content in ["recorded", "unrecorded"] {
             println!("{fs}, {content}");
             let volume = holding(&node, &group, content, size, fs, content);
-            let (writer, who) = opener(&volume, "<>");
+            let writer = opener(&volume.device(), "<>");
+            let who = format!("sleep (pid {}", writer.0.id());
             // To read it, the kernel would replay its log.
             for volume in [volume.clone(), volume.clone().read_only()] {
                 node.refuses_mount(&volume, &[&who]);
             }
             drop(writer);
-            let _reader = opener(&volume, "<");
-            comes_up(&node, &group, &volume, content, fs);
+            let _reader = opener(&volume.device(), "<");
+            node.finds(&volume, "kept");
+            group.assert_recorded(content, fs);
         }
     }
 }

@@ -287,7 +287,7 @@ const RUN: &[(&str, &str)] = &[
     ("dmesg", "it only looks"),
     ("lvm check ", "it only looks"),
     ("lvextend --resizefs ", "tests/guest/doctor/faults.rs"),
-    ("lvextend --extents +20%ORIGIN ", "tests/guest/doctor/nodes.rs"),
+    ("lvextend --extents +20%ORIGIN ", "tests/guest/doctor/faults.rs"),
     ("lvextend --size ", "tests/guest/doctor/faults.rs"),
     ("vgextend vg DISK && lvextend ", "only a person has the disk"),
     ("lvs -a -o +devices ", "it only looks"),

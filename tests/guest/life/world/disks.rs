@@ -36,33 +36,9 @@ impl World {
         self.ill[disk] = Ill::No;
     }
 
-    /// Little of the thin pool is left.
-    pub(super) fn fill(&mut self) {
-        let well = self.ill[0] == Ill::No && !self.pool_scarred;
-        if self.pool_full || !well || !self.groups[0].has("pool") {
-            return;
-        }
-        let filler = self.groups[0].thin("filler", "196m");
-        let pool = self.groups[0].path("pool");
-        let percent = sh(&format!("lvs --noheadings -o data_percent {pool}"));
-        let count = (96.5 - percent.parse::<f64>().unwrap()).max(0.5) * 2.0;
-        let to = filler.device();
-        sh(&format!(
-            "dd if=/dev/zero of={to} bs=1M oflag=direct status=none count={count:.0}"
-        ));
-        self.pool_full = true;
-    }
-
-    pub(super) fn drain(&mut self) {
-        if self.pool_full && self.ill[0] == Ill::No && !self.pool_scarred {
-            self.groups[0].lv("lvremove", &[], "filler");
-            self.pool_full = false;
-        }
-    }
-
     /// All that is not on the disks is gone, and what was on its way to them. A write that was handed
-    /// to the disk counts as written: no cache of the disk's own is lost here, see `cache` and
-    /// `kills::power`.
+    /// to the disk counts as written: no cache of the disk's own is lost here, see
+    /// `creation::a_wipe_is_flushed_before_mkfs_is_recorded`.
     pub(super) fn cut_power(&mut self) {
         self.count("power cuts");
         self.pull_the_plug();
@@ -84,7 +60,7 @@ impl World {
 
     pub(super) fn pull_the_plug(&mut self) {
         self.disks.iter().for_each(Disk::fail_wholly);
-        self.let_go();
+        self.open = None;
         for mount in mounts()
             .iter()
             .rev()

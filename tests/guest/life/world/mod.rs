@@ -4,7 +4,6 @@ mod disks;
 mod kubelet;
 mod operators;
 mod pods;
-mod tenants;
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +13,6 @@ use super::oracle::{Holds, Lv, Record};
 use super::player::{Ill, SLOTS, Step};
 use crate::kills::steps::Steps;
 use crate::prelude::*;
-use tenants::Kept;
 
 /// A name for a volume, and what pods want there.
 struct Slot {
@@ -77,11 +75,9 @@ pub struct World {
     lvs: Vec<Lv>,
     pods: [Pod; 2 * SLOTS],
     ill: [Ill; 2],
-    pool_full: bool,
     pool_scarred: bool,
     /// The pod of which a process stays in its volume.
     open: Option<(usize, Process)>,
-    kept: Vec<Kept>,
     /// The words of the last refusal.
     refused: String,
     // Each needs the next.
@@ -105,10 +101,8 @@ impl World {
             lvs: Vec::new(),
             pods: [Pod::Gone; 2 * SLOTS],
             ill: [Ill::No; 2],
-            pool_full: false,
             pool_scarred: false,
             open: None,
-            kept: Vec::new(),
             refused: String::new(),
             groups,
             disks,
@@ -158,12 +152,9 @@ impl World {
                 }
             }
             Step::Hold(pod) => self.hold(*pod),
-            Step::Keep(pod) => self.keep(*pod),
-            Step::LetGo => self.let_go(),
+            Step::LetGo => self.open = None,
             Step::Break { disk, how } => self.fall_ill(*disk, *how),
             Step::Heal(disk) => self.heal(*disk),
-            Step::Fill => self.fill(),
-            Step::Drain => self.drain(),
             Step::Make(slot) if self.slots[*slot].is_none() && self.works(*slot) => {
                 self.make(*slot);
             }
@@ -182,7 +173,6 @@ impl World {
             Step::Make(_) => {}
         }
         (0..self.pods.len()).for_each(|pod| self.look_into(pod));
-        self.look_into_kept();
     }
 
     fn count(&mut self, what: &'static str) {
@@ -191,9 +181,8 @@ impl World {
 
     /// All is well again, and everything must be there.
     pub fn end(&mut self) {
-        self.let_go();
+        self.open = None;
         (0..2).for_each(|disk| self.heal(disk));
-        self.drain();
         (0..self.pods.len()).for_each(|pod| self.down(pod, None));
         (0..2).for_each(|disk| self.deactivate(disk));
         self.configure(self.attach, false);

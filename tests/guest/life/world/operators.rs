@@ -29,14 +29,17 @@ impl World {
         let id = self.groups[place.disk].path(place.lv);
         let uuid = run("lvs", &["--noheadings", "-o", "lv_uuid", &id]).replace('-', "");
         self.slots[slot] = Some(self.lvs.len());
-        self.lvs.push(Lv::new(uuid));
+        self.lvs.push(Lv {
+            uuid,
+            ..Lv::default()
+        });
         self.lvs.last_mut().unwrap()
     }
 
     pub(super) fn make(&mut self, slot: usize) {
         let place = &PLACES[slot];
         if place.thin {
-            if self.pool_full || self.pool_scarred {
+            if self.pool_scarred {
                 return;
             }
             if !self.groups[0].has("pool") {
@@ -93,7 +96,7 @@ impl World {
 
     pub(super) fn extend(&mut self, slot: usize) {
         let can = self.slots[slot].is_some_and(|lv| !self.has_thick(lv) && !self.lvs[lv].thick);
-        if can && self.is_well(slot) && !self.pool_full {
+        if can && self.is_well(slot) {
             self.groups[PLACES[slot].disk].lv("lvextend", &["-L", "+8m"], PLACES[slot].lv);
         }
     }
@@ -118,8 +121,7 @@ impl World {
             return;
         };
         let half_made = self.lvs[lv].holds == Holds::Perhaps;
-        let full = from.thin && self.pool_full;
-        if !self.is_well(slot) || full || self.lvs[lv].scarred || half_made || self.lvs[lv].thick {
+        if !self.is_well(slot) || self.lvs[lv].scarred || half_made || self.lvs[lv].thick {
             return;
         }
         // One that is not thin gets room for all that may change.
@@ -156,9 +158,7 @@ impl World {
     }
 
     pub(super) fn format(&mut self, slot: usize, ext4: bool) {
-        if let Some((lv, device)) = self.free_device(slot)
-            && !self.pool_full
-        {
+        if let Some((lv, device)) = self.free_device(slot) {
             let fs = if ext4 { "ext4" } else { "ext2" };
             run("wipefs", &["-qa", &device]);
             run(&format!("mkfs.{fs}"), &["-q", "-F", &device]);
@@ -224,7 +224,6 @@ impl World {
             device_at(Path::new(&mount.point))
                 .is_some_and(|_| mount.source.contains(group.as_str()))
         });
-        let used = used || self.kept.iter().any(|kept| PLACES[kept.slot].disk == disk);
         if !used && self.ill[disk] == Ill::No {
             // A disk that udev still looks at shows LVM no group.
             let seen = || std::process::Command::new("vgs").arg(group).output();

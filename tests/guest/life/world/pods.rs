@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
+
+use nix::libc::EIO;
 
 use super::{PLACES, Pod, World, device_at};
-use crate::life::oracle::Lv;
+use crate::life::oracle::{Holds, Lv};
 use crate::prelude::*;
 
 impl World {
@@ -16,9 +19,6 @@ impl World {
         else {
             return;
         };
-        if self.pool_full && PLACES[pod / 2].thin {
-            return;
-        }
         let (name, dir) = (format!("f{number}"), self.dir(pod));
         let page = format!("{} {number}\n", self.lvs[lv].uuid).repeat(1 + number * 8);
         let write = || {
@@ -61,8 +61,41 @@ impl World {
         let reply = self
             .node
             .grow(&format!("pod{pod}"), &self.volume(slot), bytes);
-        if !(self.pool_full && PLACES[slot].thin) {
-            reply.is_success();
+        reply.is_success();
+    }
+
+    /// A process of the pod stays in its volume.
+    pub(super) fn hold(&mut self, pod: usize) {
+        if let (Pod::Up { .. }, None) = (self.pods[pod], &self.open) {
+            let mut sleep = Command::new("sleep");
+            let begun = sleep.arg("1000").current_dir(self.dir(pod)).spawn();
+            self.open = begun.ok().map(|process| (pod, Process(process)));
+        }
+    }
+
+    pub(super) fn is_alive(&self, lv: usize) -> bool {
+        !Self::mounts_of(&self.lvs[lv]).is_empty()
+    }
+
+    /// Whether the kernel says that its filesystem, which is mounted, has met errors.
+    pub(super) fn has_failed(lv: &Lv) -> bool {
+        let mut mounts = Self::mounts_of(lv).into_iter();
+        match lv.holds {
+            _ if !lv.scarred => false,
+            Holds::Fs("ext4") => {
+                let mut numbers = fs::read_dir("/sys/fs/ext4").unwrap().flatten();
+                numbers.any(|number| {
+                    let uuid = Path::new("/sys/block").join(number.file_name());
+                    let uuid = fs::read_to_string(uuid.join("dm/uuid")).unwrap_or_default();
+                    uuid.trim_end().ends_with(&lv.uuid)
+                        && read(&number.path().join("errors_count")).trim() != "0"
+                })
+            }
+            Holds::Fs("xfs") => mounts.any(|mount| {
+                let error = fs::metadata(mount.point).err();
+                error.and_then(|error| error.raw_os_error()) == Some(EIO)
+            }),
+            _ => false,
         }
     }
 
@@ -79,20 +112,15 @@ impl World {
         );
         let mount = mount_at(&dir).unwrap();
         assert_eq!(mount.options.starts_with("ro"), read_only, "{mount:?}");
-        self.look_at(&format!("pod{pod}"), &dir, lv, slot);
-    }
-
-    /// This directory shows this volume, which goes by the name of this slot.
-    pub(super) fn look_at(&self, who: &str, dir: &Path, lv: &Lv, slot: usize) {
         let pool_well = !PLACES[slot].thin || !self.pool_scarred;
         let sound = self.works(slot) && pool_well && !lv.scarred;
         if lv.lost {
             return;
         }
-        let entries = match fs::read_dir(dir) {
+        let entries = match fs::read_dir(&dir) {
             Ok(entries) => entries,
             Err(error) => {
-                assert!(!sound, "{who}: {error}");
+                assert!(!sound, "pod{pod}: {error}");
                 return;
             }
         };
@@ -100,12 +128,12 @@ impl World {
             let known = name == "lost+found"
                 || lv.files.contains_key(&name)
                 || lv.unsure.contains_key(&name);
-            assert!(known, "{who} sees {name}, which is not its own");
+            assert!(known, "pod{pod} sees {name}, which is not its own");
         }
         for (name, page) in &lv.files {
             match fs::read_to_string(dir.join(name)) {
-                Ok(text) => assert!(text == *page, "{name} in {who} has changed"),
-                Err(error) => assert!(!sound, "{name} in {who} is lost: {error}"),
+                Ok(text) => assert!(text == *page, "{name} in pod{pod} has changed"),
+                Err(error) => assert!(!sound, "{name} in pod{pod} is lost: {error}"),
             }
         }
     }
