@@ -168,7 +168,7 @@ fn a_mistyped_word_is_an_error_for_people_and_an_answer_for_kubelet() {
     // mistakes, too.
     prints(&machine, &["stauts"], "did you mean `status`?", 2);
     let link = machine.path("flexvolume-lvm");
-    std::os::unix::fs::symlink(assert_cmd::cargo::cargo_bin!("lvm"), &link).unwrap();
+    symlink(assert_cmd::cargo::cargo_bin!("lvm"), &link).unwrap();
     let script = format!("exec {} grow vg/lv 1g", link.display());
     let mut command = machine.under(&["sh".as_ref(), "-c".as_ref(), script.as_ref()], &[""]);
     let output = command.output();
@@ -178,10 +178,8 @@ fn a_mistyped_word_is_an_error_for_people_and_an_answer_for_kubelet() {
         (Some(2), String::new())
     );
     let said = text(&output.stderr);
-    assert!(
-        said.contains("\"grow\" is neither a command nor a call-out"),
-        "{said}"
-    );
+    let words = "\"grow\" is neither a command nor a call-out";
+    assert!(said.contains(words), "{said}");
     for (line, words) in [
         ("statsu", "did you mean `status`?"),
         ("unmnt", "did you mean `unmount`?"),
@@ -223,6 +221,9 @@ fn options_by_hand_are_kubelets_and_each_step_can_be_seen() {
         .output();
     assert!(text(&piped.unwrap().stdout).contains("nosuch--vg-data--1"));
     machine.refuses(&["attach", "-o", "volumegroup"], &["-o takes KEY=VALUE"]);
+    prints(&machine, &["check", "-o", "size"], "-o takes KEY=VALUE", 2);
+    let two = ["check", "vg/a", "vg/b", "-o", "size=1g"];
+    prints(&machine, &two, "name one volume, as VG/LV", 1);
     machine.tool("lvs", "echo no >&2; exit 5");
     machine.tool("vgs", "echo no >&2; exit 5");
     let asked = ["isattached", JSON, &host, "--verbose"];
@@ -329,13 +330,4 @@ fn every_metric_of_the_rules_and_the_dashboard_is_one_that_is_made() {
             assert!(page.contains(&row), "{file}: {name}");
         }
     }
-}
-
-/// The other rehearsals are in `tests/guest/people/shell.rs`.
-#[test]
-fn a_call_that_cannot_be_rehearsed_is_refused_at_once() {
-    let machine = Machine::new();
-    prints(&machine, &["check", "-o", "size"], "-o takes KEY=VALUE", 2);
-    let two = ["check", "vg/a", "vg/b", "-o", "size=1g"];
-    prints(&machine, &two, "name one volume, as VG/LV", 1);
 }

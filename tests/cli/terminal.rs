@@ -111,12 +111,8 @@ fn hostile_text_adds_no_line_to_a_list() {
             let lines = [&tame, &seen].map(|said| said.lines().count());
             assert_eq!(lines[0], lines[1], "{args:?}: {tame}\n{seen}");
         }
-        for args in [
-            &["check", "--json"][..],
-            &["status", "--json"],
-            &["log", "--json"],
-            &["doctor", "--json"],
-        ] {
+        for command in ["check", "status", "log", "doctor"] {
+            let args = &[command, "--json"];
             let seen = seen(&hostile, args);
             assert!(!seen.contains(is_hidden), "{args:?}: {seen:?}");
             let parsed = serde_json::from_str::<Value>(&seen);

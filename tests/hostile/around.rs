@@ -99,21 +99,15 @@ fn a_tool_that_only_root_can_change_is_run_through_any_link() {
     let machine = machine();
     linked(&machine, 0);
     symlink("tools", machine.path("sbin")).unwrap();
-    let text = fs::read_to_string(machine.path("config.toml")).unwrap();
-    fs::write(
-        machine.path("config.toml"),
-        text.replace("/tools'", "/sbin'"),
-    )
-    .unwrap();
+    let config = machine.path("config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(config, text.replace("/tools'", "/sbin'")).unwrap();
     // As /nix/store: others may add something there, and change nothing of root's.
     chown(machine.path("tools"), Some(0), Some(50)).unwrap();
     mode(&machine.path("tools"), 0o1775);
     machine.refuses(&CALL, &["there is no logical volume vg/data"]);
-    assert!(
-        fs::read_to_string(machine.path("ran"))
-            .unwrap()
-            .starts_with("first\n")
-    );
+    let ran = fs::read_to_string(machine.path("ran")).unwrap();
+    assert!(ran.starts_with("first\n"), "{ran}");
 }
 
 /// As on hosts that were upgraded from an old Debian: /usr/local/sbin is root:staff, mode 2775.
@@ -122,20 +116,16 @@ fn an_empty_directory_that_others_can_change_is_in_nobodys_way() {
     let machine = machine();
     fs::remove_file(machine.path("tools/lvs")).unwrap();
     group(&machine.path("tools"));
-    put(
-        &machine.path("second/lvs"),
-        format!(
-            "#!/bin/sh\necho \"$PATH\" > {}\n{NO_VOLUME}\n",
-            machine.path("ran").display()
-        ),
-    );
-    machine.refuses(&CALL, &["there is no logical volume vg/data"]);
+    let (ran, second) = (machine.path("ran"), machine.path("second"));
     // A tool that runs another one does not look there either.
-    let second = machine.path("second");
-    assert_eq!(
-        fs::read_to_string(machine.path("ran")).unwrap().trim_end(),
-        second.to_str().unwrap()
+    let lvs = format!(
+        "#!/bin/sh\necho \"$PATH\" > {}\n{NO_VOLUME}\n",
+        ran.display()
     );
+    put(&second.join("lvs"), lvs);
+    machine.refuses(&CALL, &["there is no logical volume vg/data"]);
+    let path = fs::read_to_string(ran).unwrap();
+    assert_eq!(path.trim_end(), second.to_str().unwrap());
 }
 
 #[test]
@@ -146,16 +136,8 @@ fn a_tool_gets_an_environment_of_the_drivers_own() {
         &format!("tr '\\0' '\\n' < /proc/$$/environ > $TOP/seen\n{NO_VOLUME}"),
     );
     let mut call = machine.under(&[], &CALL);
-    let hostile = [
-        "POSIXLY_CORRECT",
-        "LVM_REPORT_FD",
-        "MKE2FS_CONFIG",
-        "LIBBLKID_DEBUG",
-        "TMPDIR",
-        "BASH_ENV",
-        "IFS",
-    ];
-    call.envs(hostile.map(|name| (name, "7")));
+    let hostile = "POSIXLY_CORRECT LVM_REPORT_FD MKE2FS_CONFIG LIBBLKID_DEBUG TMPDIR BASH_ENV IFS";
+    call.envs(hostile.split(' ').map(|name| (name, "7")));
     call.envs([
         ("LVM_SYSTEM_DIR", "/run/lvm-of-this-node"),
         ("DM_DISABLE_UDEV", "1"),

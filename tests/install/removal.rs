@@ -147,26 +147,32 @@ fn a_name_for_people_comes_and_goes_with_the_driver() {
     version.success().stdout(says("flexvolume-lvm "));
     run("uninstall", &[]).success();
     assert!(!link.is_symlink() && fs::read_dir(&local).unwrap().count() == 1);
-    // Somebody else's stays.
-    fs::write(&link, "theirs").unwrap();
-    let refused = run("install", &["--link"]).failure();
-    refused.stderr(says("nothing was changed: "));
-    assert!(!node.exe().exists());
-    run("uninstall", &[]).success();
-    assert_eq!(fs::read_to_string(&link).unwrap(), "theirs");
-    fs::remove_file(&link).unwrap();
+    // Somebody else's stays, a file or a link.
+    let (file, other) = ("theirs", Path::new("elsewhere"));
+    for (is_file, words) in [
+        (true, "nothing was changed: "),
+        (false, "does not lead to this driver"),
+    ] {
+        let _ = fs::remove_file(&link);
+        if is_file {
+            fs::write(&link, file).unwrap();
+        } else {
+            symlink(other, &link).unwrap();
+        }
+        run("install", &["--link"]).failure().stderr(says(words));
+        assert!(!node.exe().exists());
+        run("uninstall", &[]).success();
+        let is_theirs = match is_file {
+            true => fs::read_to_string(&link).unwrap() == file,
+            false => fs::read_link(&link).unwrap() == other,
+        };
+        assert!(is_theirs, "{words}");
+    }
     // The link has no place: what was done is printed.
-    fs::remove_dir(local.join("sbin")).unwrap();
+    fs::remove_dir_all(local.join("sbin")).unwrap();
     fs::write(local.join("sbin"), "").unwrap();
     let half = run("install", &["--link"])
         .code(1)
         .stdout(says("installed"));
     half.stderr(says("the driver is installed, and has no link for people"));
-    fs::remove_file(local.join("sbin")).unwrap();
-    fs::create_dir(local.join("sbin")).unwrap();
-    symlink("elsewhere", &link).unwrap();
-    let refused = run("install", &["--link"]).failure();
-    refused.stderr(says("does not lead to this driver"));
-    run("uninstall", &[]).success();
-    assert_eq!(fs::read_link(&link).unwrap(), Path::new("elsewhere"));
 }
