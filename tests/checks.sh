@@ -7,7 +7,7 @@ lint() {
     MENDED_BY="cargo clippy --fix --allow-dirty --workspace --all-targets" step clippy cargo clippy --quiet --workspace --all-targets -- -D warnings
     # Those that run in a guest are not among "all".
     MENDED_BY="cargo clippy --fix --allow-dirty --test guest --test shared --test kubelet" \
-        step clippy cargo clippy --quiet --test guest --test shared --test kubelet --test recorder -- -D warnings
+        step clippy cargo clippy --quiet --test guest --test shared --test kubelet -- -D warnings
     need shellcheck:shellcheck
     local scripts
     mapfile -t scripts < <(grep -rlE '^#!.*sh$' --exclude-dir={.git,target} .)
@@ -37,7 +37,7 @@ have_msrv() {
 msrv() {
     local check=(env CARGO_TARGET_DIR="$CACHE/msrv" rustup run "$MSRV" cargo check --quiet --locked)
     step "Rust $MSRV" "${check[@]}" --all-targets
-    step "Rust $MSRV" "${check[@]}" --test guest --test shared --test kubelet --test recorder
+    step "Rust $MSRV" "${check[@]}" --test guest --test shared --test kubelet
 }
 
 # deny [CHECK…]

@@ -126,16 +126,16 @@ pod_image() {
 kubelet_guest() {
     local name=$1 command BOOT_FILES=$DIR/$1
     shift
-    command="modprobe -a dm-mod loop overlay br_netfilter 2> /dev/null; cd /run; touch calls.jsonl
-        export FLEXVOLUME_LVM_DRIVER=$DIR/lvm FLEXVOLUME_LVM_RECORDER=$DIR/recorder FLEXVOLUME_LVM_IMAGE=$DIR/pod.tar
+    command="modprobe -a dm-mod loop overlay br_netfilter 2> /dev/null; cd /run
+        export FLEXVOLUME_LVM_DRIVER=$DIR/lvm FLEXVOLUME_LVM_IMAGE=$DIR/pod.tar
         export FLEXVOLUME_LVM_INSTALLER=$DIR/installer.tar KUBELET=$DIR/the-kubelet
         export FLEXVOLUME_LVM_KUBERNETES=$VERSION
         $(plane_of_guest)
         as_root() { \"\$@\"; }; $(declare -f until_silent with_id)
         with_id /run/pid $DIR/kubelet-cases --test-threads=$CASES_AT_ONCE $(printf ' %q' "$@") 2>&1 |
             until_silent $((KUBELET_LIMIT - 300)) /run/pid | tee $DIR/$name.log
-        cp /run/calls.jsonl $DIR/$name.jsonl; cp /run/log/*.log $DIR/$name/
-        sync -f $DIR/$name.jsonl; cut_power"
+        cp /run/log/*.log $DIR/$name/
+        sync -f $DIR/$name; cut_power"
     : > "$DIR/$name.log"
     mkdir -p "$DIR/$name"
     # A long one would not fit into the kernel's command line.
@@ -154,18 +154,14 @@ kubelet_guest() {
 # kubelet_parts PROGRAM…: puts all that a kubelet and its cases need into $DIR, and names in PROGRAMS
 # where these programs of Kubernetes are.
 kubelet_parts() {
-    local tests recorder
+    local tests
     [ -z "${SUITE:-}" ] || die "SUITE is for the guest's tests: a kubelet runs on this machine's files"
     need_guest
     need containerd:containerd runc:runc
     need_kubernetes "$@"
     tests=$(artifact --test kubelet)
-    recorder=$(artifact --test recorder)
-    if [ -z "$tests" ] || [ -z "$recorder" ]; then
-        die "the tests with kubelet did not build"
-    fi
+    [ -n "$tests" ] || die "the tests with kubelet did not build"
     install "$tests" "$DIR/kubelet-cases"
-    install "$recorder" "$DIR/recorder"
     install "$DRIVER" "$DIR/lvm"
     # Wherever they are: the guest may not see that place.
     install "$PROGRAMS/kubelet" "$DIR/the-kubelet"
@@ -173,24 +169,24 @@ kubelet_parts() {
     truncate -s 6G "$DIR/disk" # for kubelet_guest
 }
 
-# keep_calls NAME FILE…: keeps the record of a run, and the logs.
+# keep_calls NAME FILE…: keeps the logs of a run.
 keep_calls() {
     local kept=${CARGO_TARGET_DIR:-target}/$1
     shift
     rm -rf "$kept"
     mkdir -p "$kept"
     cp -r "$@" "$kept/"
-    say "what was called: $kept/*.jsonl has every call with its reply and duration"
+    say "what was called: $kept has every call, in calls-of-CASE.log"
 }
 
-# A real kubelet drives the driver. Every call and its reply, and the logs of the run, are kept.
+# A real kubelet drives the driver. The logs of the run are kept, with every call.
 kubelet() {
     kubelet_parts kubelet
     DRIVER=$DIR/lvm install/image.sh "$DIR/installer.tar"
     local name=kubelet-$VERSION
     say "$name: pods on the driver's volumes"
     step "$name" kubelet_guest kubelet --skip plane:: "$@"
-    keep_calls "$name" "$DIR"/kubelet "$DIR"/kubelet.jsonl
+    keep_calls "$name" "$DIR"/kubelet
     count "$name" "$DIR/kubelet.log"
 }
 

@@ -59,7 +59,9 @@ fn assert_word_for_word(driver: &Driver, text: &str, words: &str) {
     let failures = driver.failures();
     let reason = failures.first().expect("a call has failed");
     assert!(reason.contains(words), "{reason}");
-    assert!(text.ends_with(reason), "{text:?} holds not {reason:?}");
+    // In the log there is no format that kubelet could see.
+    let reason = reason.replace('%', "％");
+    assert!(text.ends_with(&reason), "{text:?} holds not {reason:?}");
 }
 
 #[test]

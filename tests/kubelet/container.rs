@@ -1,5 +1,4 @@
-//! The installer puts the driver into a kubelet that runs, and takes it away: as a program, and as the
-//! container of install/daemonset.yaml.
+//! The container of install/daemonset.yaml puts the driver into a kubelet that runs.
 
 use serde_json::{Value, json};
 
@@ -39,43 +38,5 @@ fn the_daemonsets_container_installs_the_driver() {
     // The driver stays when its installer goes.
     installer.ends();
     let second = Pod::finding(&driver, "second", &volume);
-    all_end(&driver, Mode::MountOnly, &volume, &[second]);
-}
-
-#[test]
-fn a_running_kubelet_forgets_a_driver_that_is_uninstalled_and_takes_it_again() {
-    let _running = shared();
-    let case = "uninstalled";
-    let (driver, volume) = (Driver::installed(case), Volume::new(case, "data"));
-    let exec = format!("{KUBELET}/exec");
-    let program = from_environment("FLEXVOLUME_LVM_DRIVER");
-    let lvm = |command: &str| {
-        let line = format!("{program} {command} --plugin-dir {exec} --vendor {case} 2>&1 || true");
-        let mut said = String::new();
-        // The installer of another case may be at work there.
-        wait_until("its turn", || {
-            said = run("sh", &["-c", &line]);
-            !said.contains("another run is at work")
-        });
-        said
-    };
-    let said = lvm("install");
-    assert!(!said.contains("warning"), "{said}");
-    let doctor = format!("{exec}/{case}~lvm/lvm doctor || true");
-    let doctor = run("sh", &["-c", &doctor]);
-    let is_well = |line: &str| line.starts_with("ok") && line.contains("kubelet (pid");
-    assert!(doctor.lines().any(is_well), "{doctor}");
-    let first = Pod::written(&driver, "first", &volume);
-    all_end(&driver, Mode::MountOnly, &volume, &[first]);
-
-    lvm("uninstall");
-    let second = Pod::reading(&driver, "second", &volume);
-    wait_until("kubelet knows no such driver", || {
-        let log = kubelet_log();
-        let mut lines = log.lines().filter(|line| line.contains(&second.name));
-        lines.any(|line| line.contains("no volume plugin matched"))
-    });
-    lvm("install");
-    second.says("kept");
     all_end(&driver, Mode::MountOnly, &volume, &[second]);
 }

@@ -16,7 +16,7 @@ pub const MANIFESTS: &str = "/var/lib/kubelet/manifests";
 /// The volume group of all cases.
 pub const GROUP: &str = "pods";
 const VOLUMES_DISK: &str = "/dev/vda";
-const LOGS: &str = "/run/log";
+pub const LOGS: &str = "/run/log";
 
 static CHILD: Mutex<Option<Child>> = Mutex::new(None);
 static USERS: Mutex<usize> = Mutex::new(0);
@@ -68,7 +68,7 @@ fn set_up() {
     in_memory(KUBELET);
     run("vgcreate", &["-q", GROUP, VOLUMES_DISK]);
     run("mount", &["--make-rshared", KUBELET]);
-    for dir in ["manifests", "exec", "drivers"] {
+    for dir in ["manifests", "exec"] {
         fs::create_dir_all(Path::new(KUBELET).join(dir)).unwrap();
     }
     show_clock_speed();
@@ -207,16 +207,6 @@ pub fn refusal(mode: Mode, pod: &str, words: &str) -> String {
     })
 }
 
-/// Waits until kubelet has stumbled over a volume that another pod has as well.
-pub fn stumbles_over(driver: &Driver, volume: &Volume) {
-    let name = format!("{{volumeName:{}/{} ", driver.name(), volume.name);
-    wait_until(&format!("kubelet panics over {name}"), || {
-        let log = kubelet_log();
-        let mut lines = log.lines().filter(|line| line.contains(&name));
-        lines.any(|line| line.contains("recovered from panic"))
-    });
-}
-
 /// Waits until kubelet's log has a line whose text holds these words. `find` splits a line into its head and its text,
 /// which may be quoted. Returns the text.
 fn logged(words: &str, find: impl Fn(&str) -> Option<(&str, &str)>) -> String {
@@ -225,16 +215,11 @@ fn logged(words: &str, find: impl Fn(&str) -> Option<(&str, &str)>) -> String {
         Some(serde_json::from_str(text).unwrap_or_else(|_| text.to_owned()))
     };
     wait_for(&format!("kubelet says {words:?}"), || {
-        let log = kubelet_log();
+        let log = fs::read_to_string(format!("{LOGS}/kubelet.log")).unwrap();
         log.lines()
             .filter_map(text)
             .find(|text| text.contains(words))
     })
-}
-
-/// All that kubelet has logged, of all its starts.
-pub fn kubelet_log() -> String {
-    fs::read_to_string(format!("{LOGS}/kubelet.log")).unwrap()
 }
 
 /// The mount points of a device, or of a directory of its filesystem.

@@ -44,15 +44,14 @@ use std::time::{Duration, Instant};
 
 /// The values that nearly every case needs.
 mod prelude {
-    pub use crate::driver::{Call, Driver};
+    pub use crate::driver::Driver;
     pub use crate::machine::*;
     pub use crate::plane::claim::*;
     pub use crate::plane::pair::{Pair, scene_of_pair};
-    pub use crate::plane::{NODE, api, driver_of_controller};
+    pub use crate::plane::{NODE, api};
     pub use crate::pod::{Pod, all_end, ending_with, inline_is_shared, last_call, scene};
-    pub use crate::support::reply::Reply;
+    pub use crate::support::volume::Volume;
     pub use crate::support::{BOTH_MODES, Mode, run, sh};
-    pub use crate::volume::Volume;
     pub(crate) use crate::{wait_for, wait_until};
 }
 

@@ -69,6 +69,10 @@ impl Volume {
         &self.lv
     }
 
+    pub fn options(&self) -> &BTreeMap<String, String> {
+        &self.options
+    }
+
     pub fn json(&self) -> String {
         serde_json::to_string(&self.options).unwrap()
     }

@@ -40,14 +40,13 @@ answers() {
 }
 
 # Starts etcd, the API server, and the controllers of nodes, pods and volumes. Each pod names its node. The
-# controllers' driver is in $DIR/controller, where the recorder writes as well.
+# controllers' driver is in $DIR/controller, and writes its log there.
 start_plane() {
     local here=$DIR/plane etcd_port port no_port=(--port=0)
     need etcd:etcd-server curl:curl openssl:openssl python3:python3
     ! since 1.24 || no_port=()
-    mkdir -p "$here" "$DIR"/controller/{exec,drivers}
-    ln "$DIR/lvm" "$DIR/recorder" "$DIR/controller/"
-    touch "$DIR/controller/calls.jsonl"
+    mkdir -p "$here" "$DIR/controller/exec"
+    ln "$DIR/lvm" "$DIR/controller/"
     etcd_port=$(free_port)
     port=$(free_port)
     in_background etcd etcd --data-dir "$here/etcd" --listen-peer-urls "http://127.0.0.1:$(free_port)" \
@@ -75,7 +74,7 @@ start_plane() {
         "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin"}}],
         "clusters": [{"name": "test", "cluster": {"server": "%s", "insecure-skip-tls-verify": true}}],
         "users": [{"name": "admin", "user": {"token": "admin"}}]}' "$FLEXVOLUME_LVM_API" > "$here/kubeconfig"
-    FLEXVOLUME_LVM_RECORD=$DIR/controller/calls.jsonl in_background controller-manager \
+    in_background controller-manager \
         "$PROGRAMS/kube-controller-manager" --kubeconfig="$here/kubeconfig" --leader-elect=false \
         "${no_port[@]}" --secure-port=0 --flex-volume-plugin-dir="$DIR/controller/exec" --v=4 \
         --controllers=attachdetach,persistentvolume-binder,persistentvolume-expander,pv-protection,pvc-protection,nodelifecycle,podgc
@@ -92,8 +91,7 @@ plane_of_guest() {
         export FLEXVOLUME_LVM_API=$API FLEXVOLUME_LVM_CONTROLLER=$FLEXVOLUME_LVM_CONTROLLER"
 }
 
-# plane_round TEST…: runs them, those of the controllers beside those of the node. All logs are kept, and the record of
-# the controllers' calls.
+# plane_round TEST…: runs them, those of the controllers beside those of the node. All logs are kept.
 plane_round() {
     local status=0 nodes controllers pid
     mapfile -t nodes < <(printf '%s\n' "$@" | grep '^plane::node::')
@@ -112,7 +110,7 @@ plane_round() {
     end_background
     mkdir -p "$DIR/plane-1"
     mv "$DIR"/plane/*.log "$DIR/plane-1/"
-    mv "$DIR/controller/calls.jsonl" "$DIR/plane-1-controller.jsonl"
+    mv "$DIR"/controller/*.log "$DIR/plane-1/"
     return "$status"
 }
 

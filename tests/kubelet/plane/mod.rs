@@ -1,14 +1,21 @@
 //! The same kubelet under a control plane: `tests/run.sh plane [CASE…]`. etcd, kube-apiserver and
 //! kube-controller-manager run on the host, where they are quick, and the guest is their node.
 //!
-//! Cases of [`node`] run in a guest. Those of [`controller`] run on the host and need no kubelet:
-//! their nodes are nothing but objects.
+//! Cases of [`node`] run in a guest. Those of [`controller`] run on the host and need no kubelet.
 
 pub mod api;
 pub mod claim;
-mod controller;
-mod node;
 pub mod pair;
+
+/// Where no kubelet runs.
+mod controller {
+    mod manifests;
+}
+mod node {
+    mod growth;
+    mod pods;
+    mod secrets;
+}
 
 use std::fs;
 
@@ -47,9 +54,4 @@ pub fn join(config: &str) -> String {
     // The controller detaches a volume only after kubelet has said that it is unmounted.
     config["nodeStatusUpdateFrequency"] = "5s".into();
     config.to_string()
-}
-
-/// The driver of a case, for the controller.
-pub fn driver_of_controller(case: &str) -> Driver {
-    Driver::for_controller(case, from_environment("FLEXVOLUME_LVM_CONTROLLER").as_ref())
 }

@@ -12,7 +12,7 @@ impl Pair {
     pub fn new(case: &str, mode: Mode) -> Self {
         let node = Driver::new(case, mode);
         let attaches = mode == Mode::Attach;
-        let controller = attaches.then(|| driver_of_controller(&node.case));
+        let controller = attaches.then(|| Driver::for_controller(case));
         Self { node, controller }
     }
 

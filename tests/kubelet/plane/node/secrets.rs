@@ -1,4 +1,4 @@
-//! A Secret is for `mount` only, and ends there.
+//! A Secret ends in the driver.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::prelude::*;
 const ENCODED: &str = "dGhlIHNlY3JldCBvZiB0aGlzIHRlc3Q=";
 
 in_both_modes! {
-    a_secret_reaches_mount_and_nothing_else
+    a_secret_is_in_no_log
 }
 
 /// Makes a Secret that kubelet hands to this driver.
@@ -26,27 +26,13 @@ fn make_secret(driver: &Driver) {
     );
 }
 
-/// The calls that were handed the secret, each name once.
-fn calls_with_secret(calls: &[Call]) -> Vec<&str> {
-    let with = calls
-        .iter()
-        .filter(|call| call.args.concat().contains(ENCODED));
-    let mut names: Vec<&str> = with.map(|call| call.args[0].as_str()).collect();
-    names.dedup();
-    names
-}
-
-fn a_secret_reaches_mount_and_nothing_else(mode: Mode) {
+fn a_secret_is_in_no_log(mode: Mode) {
     let (_running, case, pair, volume) = scene_of_pair("secret", mode);
     make_secret(&pair.node);
     let volume = claim(&pair.node, &volume.secret(&case));
     let pod = Pod::written(&pair.node, "web", &volume);
     pair.all_end(&volume, &[pod]);
     pair.assert_no_failure();
-    assert_eq!(calls_with_secret(&pair.node.calls()), ["mount"]);
-    if let Some(controller) = &pair.controller {
-        assert!(calls_with_secret(&controller.calls()).is_empty());
-    }
     if mode == Mode::MountOnly {
         // kubelet logs all the arguments of a call that ends with another status than 0.
         let wrong = Volume::new(&case, "wrong")
@@ -55,8 +41,12 @@ fn a_secret_reaches_mount_and_nothing_else(mode: Mode) {
         let pod = Pod::writing(&pair.node, "wrong", &wrong, "never");
         event(&pod.name, "FailedMount", "option size");
         assert!(!pair.node.failures().is_empty());
-        assert_eq!(calls_with_secret(&pair.node.calls()), ["mount"]);
         pod.ends();
     }
-    assert!(!kubelet_log().contains(ENCODED), "kubelet has logged it");
+    for log in std::fs::read_dir(LOGS).unwrap() {
+        let log = log.unwrap().path();
+        let text = std::fs::read(&log).unwrap();
+        let has_it = String::from_utf8_lossy(&text).contains(ENCODED);
+        assert!(!has_it, "{} has it", log.display());
+    }
 }
