@@ -86,16 +86,6 @@ fn two_nodes_that_create_one_name_make_one_volume() {
 }
 
 #[test]
-fn a_volume_that_nodes_share_is_not_handed_over() {
-    let pair = pair();
-    let (mode, volume) = (Mode::MountOnly, Volume::new(&pair.a, "stays"));
-    pair.a.can_have(mode, &volume);
-    let (said, code) = pair.a.says(mode, &["check", "--idle", "vg/stays"]);
-    let words = "in a volume group that nodes share";
-    assert!(said.contains(words) && code != 0, "{code}: {said}");
-}
-
-#[test]
 fn a_volume_grows_where_it_is_mounted() {
     let pair = pair();
     let (mode, volume) = (Mode::MountOnly, Volume::new(&pair.a, "grows"));
@@ -116,14 +106,7 @@ fn a_volume_grows_where_it_is_mounted() {
 #[test]
 fn a_thin_volume_is_refused_while_another_node_has_its_pool() {
     let pair = pair();
-    pair.a
-        .sh("lvcreate --yes --activate n --thinpool pool --size 64m vg");
-    for lv in ["thin1", "thin2"] {
-        pair.a.sh(&format!(
-            "lvcreate --yes --activate n --virtualsize 32m --thinpool pool --name {lv} vg"
-        ));
-    }
-    let [one, two] = ["thin1", "thin2"].map(Volume::named);
+    let [one, two] = Volume::thin(&pair.a, "pool", ["thin1", "thin2"]);
     let mode = Mode::MountOnly;
     pair.a.up(mode, &one).is_success();
     pair.b
@@ -139,10 +122,7 @@ fn a_thin_volume_is_refused_while_another_node_has_its_pool() {
 fn a_call_gives_back_what_a_killed_command_left() {
     let pair = pair();
     let (mode, volume) = (Mode::MountOnly, Volume::new(&pair.a, "killed"));
-    let thin = Volume::named("killed-thin");
-    pair.a
-        .sh("lvcreate --yes --activate n --thinpool pool2 --size 64m vg
-        lvcreate --yes --activate n --virtualsize 32m --thinpool pool2 --name killed-thin vg");
+    let [thin] = Volume::thin(&pair.a, "pool2", ["killed-thin"]);
     for volume in [&volume, &thin] {
         let (dir, device) = (pod_dir(mode, volume), volume.device());
         pair.a.up(mode, volume).is_success();

@@ -79,6 +79,9 @@ fn check_status_and_doctor_tell_who_has_a_volume() {
     let (doctor, _) = pair.b.says(MODE, &["doctor"]);
     assert!(!doctor.contains("the next mount is refused"), "{doctor}");
     pair.a.down(MODE, &volume);
+    let (said, code) = pair.a.says(MODE, &["check", "--idle", "vg/looked-at"]);
+    let words = "in a volume group that nodes share";
+    assert!(said.contains(words) && code != 0, "{code}: {said}");
 }
 
 #[test]
@@ -253,32 +256,4 @@ fn calls_that_mount_nothing_keep_nothing() {
         pair.a.call(mode, last).is_success();
         assert!(!pair.a.has(&volume), "{last:?}");
     }
-}
-
-#[test]
-fn a_group_is_made_shared_once_nothing_of_it_is_active() {
-    let pair = pair();
-    let node = &pair.b;
-    node.sh(
-        "truncate -s 600m /run/local && losetup /dev/loop6 /run/local
-        vgcreate --lock-type none --yes local /dev/loop6 && lvcreate --yes -L 64m -n data local
-        sed -i 's/^.volume_group.vg./[volume_group.local]\\n&/' /run/mount-only/exec/*/config.toml",
-    );
-    let volume = Volume::of("local", "data");
-    node.up(MODE, &volume).is_success();
-    node.write(MODE, &volume, "kept");
-    node.sh("! vgchange --yes --lock-type sanlock local");
-    let unmount = ["unmount", &pod_dir(MODE, &volume)];
-    node.call(MODE, &unmount).is_success();
-    node.sh("vgchange -an local && vgchange --yes --lock-type sanlock local");
-    node.up(MODE, &volume)
-        .is_failure(&["`vgchange --lockstart local`"]);
-    node.sh("vgchange --lockstart local");
-    node.up(MODE, &volume).is_success();
-    assert_eq!(node.read(MODE, &volume), "kept");
-    node.down(MODE, &volume);
-    node.sh(
-        "test ! -e /dev/mapper/local-data && vgchange --lockstop local && losetup -d /dev/loop6
-        sed -i /local/d /run/mount-only/exec/*/config.toml",
-    );
 }

@@ -47,13 +47,6 @@ pub struct Guest {
     machine: Mutex<Option<Child>>,
 }
 
-/// Something that a node has been told to do.
-pub struct Begun<'a> {
-    node: &'a Guest,
-    number: u32,
-    script: String,
-}
-
 impl Pair {
     /// Which of two calls that were made at once succeeded, and which failed.
     pub fn winner(&self, replies: &[Reply; 2]) -> (&Guest, &Guest) {
@@ -105,24 +98,13 @@ impl Guest {
         // On one processor: see tests/uml.sh.
         let guest = Command::new("taskset")
             .args(["--cpu-list", processor, "linux.uml"])
-            .args([
-                "mem=1G",
-                "root=/dev/root",
-                "rootfstype=hostfs",
-                "rootflags=/",
-                "ro",
-            ])
+            .args("mem=1G root=/dev/root rootfstype=hostfs rootflags=/ ro".split(' '))
             .arg(format!("init={}/init", files.display()))
             .arg(format!("share={share}"))
             .arg(format!("files={}", files.display()))
             // Shared: without a lock on the file.
             .arg(format!("ubd0c={share}/disk"))
-            .args([
-                "con0=null,fd:2",
-                "con1=null,fd:1",
-                "con2=fd:0,null",
-                "con=null",
-            ])
+            .args("con0=null,fd:2 con1=null,fd:1 con2=fd:0,null con=null".split(' '))
             .args(["console=tty0", "loglevel=5"])
             .env("TMPDIR", "/dev/shm")
             .stdin(Stdio::piped())
@@ -137,8 +119,8 @@ impl Guest {
     /// Starts the group's locks there. Just after a boot udev may not show their device in time.
     pub fn join(&self) {
         eventually("the start of the locks", || {
-            let start = self.begin("vgchange --lockstart vg && lvmlockctl -i | grep -q ^LS");
-            start.end().status.success()
+            let start = "vgchange --lockstart vg && lvmlockctl -i | grep -q ^LS";
+            self.run(start).status.success()
         });
     }
 
@@ -167,24 +149,27 @@ impl Guest {
         });
     }
 
-    /// Begins to run a script.
-    pub fn begin(&self, script: &str) -> Begun<'_> {
+    fn run(&self, script: &str) -> Output {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         fs::write(self.file(number, "sh"), script).unwrap();
         let mut guest = self.machine.lock().unwrap();
         let console = guest.as_mut().unwrap().stdin.as_mut().unwrap();
         writeln!(console, "{number}").unwrap();
-        Begun {
-            node: self,
-            number,
-            script: script.to_owned(),
+        drop(guest);
+        self.wait_for(number);
+        let read = |ending| fs::read(self.file(number, ending)).unwrap();
+        let code = String::from_utf8(read("status")).unwrap();
+        Output {
+            status: ExitStatus::from_raw(code.trim().parse::<i32>().unwrap() << 8),
+            stdout: read("out"),
+            stderr: read("err"),
         }
     }
 
     /// Runs a script, which must succeed, and returns what it printed, without the ends.
     pub fn sh(&self, script: &str) -> String {
-        let output = self.begin(script).end();
+        let output = self.run(script);
         let stdout = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         let stderr = String::from_utf8_lossy(&output.stderr);
         let name = self.name;
@@ -197,12 +182,13 @@ impl Guest {
 
     /// Calls the driver.
     pub fn call(&self, mode: Mode, args: &[&str]) -> Reply {
-        self.begin(&line(mode, args)).reply()
+        let line = line(mode, args);
+        Reply::of(&line, &self.run(&line))
     }
 
     /// The output and the exit code of a command for people.
     pub fn says(&self, mode: Mode, args: &[&str]) -> (String, i32) {
-        let output = self.begin(&line(mode, args)).end();
+        let output = self.run(&line(mode, args));
         let text = [output.stdout, output.stderr].concat();
         let code = output.status.code().unwrap();
         (String::from_utf8(text).unwrap(), code)
@@ -258,7 +244,7 @@ impl Guest {
     /// Whether the volume is active there.
     pub fn has(&self, volume: &Volume) -> bool {
         let test = format!("test -e {}", volume.device());
-        self.begin(&test).end().status.success()
+        self.run(&test).status.success()
     }
 
     pub fn write(&self, mode: Mode, volume: &Volume, page: &str) {
@@ -268,24 +254,6 @@ impl Guest {
 
     pub fn read(&self, mode: Mode, volume: &Volume) -> String {
         self.sh(&format!("cat {}/page", pod_dir(mode, volume)))
-    }
-}
-
-impl Begun<'_> {
-    pub fn end(self) -> Output {
-        self.node.wait_for(self.number);
-        let read = |ending| fs::read(self.node.file(self.number, ending)).unwrap();
-        let code = String::from_utf8(read("status")).unwrap();
-        Output {
-            status: ExitStatus::from_raw(code.trim().parse::<i32>().unwrap() << 8),
-            stdout: read("out"),
-            stderr: read("err"),
-        }
-    }
-
-    pub fn reply(self) -> Reply {
-        let call = self.script.clone();
-        Reply::of(call, &self.end())
     }
 }
 
@@ -317,6 +285,18 @@ impl Volume {
     /// A name for a volume of the group that there is not yet.
     pub fn named(lv: &str) -> Self {
         Self::of("vg", lv)
+    }
+
+    /// Thin volumes, active nowhere, in a pool of their own.
+    pub fn thin<const N: usize>(node: &Guest, pool: &str, lvs: [&str; N]) -> [Self; N] {
+        node.sh(&format!(
+            "lvcreate --yes --activate n --thinpool {pool} --size 64m vg"
+        ));
+        lvs.map(|lv| {
+            let make = "lvcreate --yes --activate n --virtualsize 32m --thinpool";
+            node.sh(&format!("{make} {pool} --name {lv} vg"));
+            Self::named(lv)
+        })
     }
 
     /// A blank volume, active nowhere. A LUKS2 header takes 16 MiB of it.
