@@ -18,7 +18,7 @@ fn sources_below(dir: &Path) -> Vec<PathBuf> {
     below.collect()
 }
 
-/// They, as one text.
+/// The Rust sources below a directory, as one text.
 fn text_below(dir: &Path) -> String {
     let texts = sources_below(dir).into_iter();
     texts

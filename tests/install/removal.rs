@@ -148,25 +148,28 @@ fn a_name_for_people_comes_and_goes_with_the_driver() {
     run("uninstall", &[]).success();
     assert!(!link.is_symlink() && fs::read_dir(&local).unwrap().count() == 1);
     // Somebody else's stays, a file or a link.
-    let (file, other) = ("theirs", Path::new("elsewhere"));
     for (is_file, words) in [
         (true, "nothing was changed: "),
         (false, "does not lead to this driver"),
     ] {
         let _ = fs::remove_file(&link);
         if is_file {
-            fs::write(&link, file).unwrap();
+            fs::write(&link, "theirs").unwrap();
         } else {
-            symlink(other, &link).unwrap();
+            symlink("elsewhere", &link).unwrap();
         }
         run("install", &["--link"]).failure().stderr(says(words));
         assert!(!node.exe().exists());
         run("uninstall", &[]).success();
-        let is_theirs = match is_file {
-            true => fs::read_to_string(&link).unwrap() == file,
-            false => fs::read_link(&link).unwrap() == other,
+        let left = if is_file {
+            fs::read_to_string(&link).unwrap().into()
+        } else {
+            fs::read_link(&link).unwrap()
         };
-        assert!(is_theirs, "{words}");
+        assert_eq!(
+            left,
+            Path::new(if is_file { "theirs" } else { "elsewhere" })
+        );
     }
     // The link has no place: what was done is printed.
     fs::remove_dir_all(local.join("sbin")).unwrap();

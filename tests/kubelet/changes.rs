@@ -59,7 +59,7 @@ fn assert_word_for_word(driver: &Driver, text: &str, words: &str) {
     let failures = driver.failures();
     let reason = failures.first().expect("a call has failed");
     assert!(reason.contains(words), "{reason}");
-    // In the log there is no format that kubelet could see.
+    // The log has the percent sign itself.
     let reason = reason.replace('%', "％");
     assert!(text.ends_with(&reason), "{text:?} holds not {reason:?}");
 }

@@ -7,7 +7,8 @@ use crate::crypt;
 use crate::prelude::*;
 
 /// Every tool that these calls run.
-const ALL: &str = "lvs lvchange dmsetup blkid mkfs.ext4 mkfs.xfs mkfs.btrfs e2fsck cryptsetup mount";
+const ALL: &str =
+    "lvs lvchange dmsetup blkid mkfs.ext4 mkfs.xfs mkfs.btrfs e2fsck cryptsetup mount";
 
 /// Runs a call that must succeed, and start exactly these tools in this order.
 #[track_caller]

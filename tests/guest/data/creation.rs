@@ -73,7 +73,7 @@ fn a_wipe_is_flushed_before_mkfs_is_recorded() {
     bash(&format!("{strace} {} mount {dir} '{json}'", text(&exe)));
     let trace = read("/run/flushed.trace".as_ref());
     let (_, made) = trace.split_once("/lvcreate\"").unwrap();
-    // lvcreate has read the volume, so nobody but the driver flushes it after that.
+    // The driver's own process reads the volume before mkfs is recorded.
     let (meanwhile, _) = made.split_once("/lvchange\"").unwrap();
     let (_, after) = meanwhile.split_once("/proc/self/exe\"").unwrap();
     let is_flush = |line: &str| line.contains("sync(") && line.contains("</dev/dm-");
