@@ -43,7 +43,7 @@ pub fn format(
     host: &Host,
     config: &Luks,
     permit: Permit,
-    (device, sector): (&Node, u64),
+    device: &Node,
     uuid: &str,
     passphrase: &Passphrase,
     lock: &Lock,
@@ -53,7 +53,6 @@ pub fn format(
     let command = cryptsetup(host.limits.make, lock)
         .args(["luksFormat", "--batch-mode", "--type", "luks2"])
         .args(["--cipher", CIPHER, "--uuid", uuid])
-        .args(["--sector-size", &sector.to_string()])
         .args(["--pbkdf", "argon2id", "--pbkdf-memory", &memory.to_string()])
         .args(iterations.map(|number| format!("--pbkdf-force-iterations={number}")));
     let command = with_passphrase(command, passphrase)?.device(device);

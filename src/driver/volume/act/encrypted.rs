@@ -1,13 +1,12 @@
 //! Opens an encrypted volume and closes it, and makes its LUKS2.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::config::Config;
 use crate::crypt;
-use crate::host::{Host, Kernel, Lock, ToolError, leave_no_core, own_name};
+use crate::host::{Host, Lock, ToolError, leave_no_core, own_name};
 use crate::mount::after_undo;
 use crate::names::Shown;
 use crate::options::Passphrase;
@@ -92,8 +91,7 @@ pub fn format(
     lock: &Lock,
 ) -> Result<(Pinned, Permit)> {
     let Subject { host, config, id } = job.subject;
-    let target = (&on.node, on.device.sector(host.kernel));
-    let permit = crypt::format(host, &config.luks, permit, target, uuid, &key.0, lock)
+    let permit = crypt::format(host, &config.luks, permit, &on.node, uuid, &key.0, lock)
         .with_context(|| format!("encrypting {id}"))?;
     let inside = opened(job, on, false, key, lock)?;
     let header = crypt::header_of(host, (&on.file, &on.device.path))?;
@@ -176,19 +174,6 @@ pub fn close_leftovers(host: &Host, config: &Config) {
         };
         if let Err(error) = close(subject, Duration::ZERO) {
             host.log.about("left-open", &format!("{error:#}"));
-        }
-    }
-}
-
-impl Device {
-    /// The size of the blocks that are encrypted at a time: what the disk writes at once, if that is 4096 bytes.
-    fn sector(&self, kernel: &Kernel) -> u64 {
-        let queue = format!("/sys/dev/block/{}/queue/physical_block_size", self.number);
-        let size = kernel.read(Path::new(&queue)).unwrap_or_default();
-        if size.trim_end().parse().is_ok_and(|size: u64| size >= 4096) {
-            4096
-        } else {
-            512
         }
     }
 }
