@@ -81,7 +81,7 @@ pub fn share(percent: f64, word: &str) -> String {
 }
 
 /// A text in lines of this width. What stands between backquotes is a command, and stays on one line.
-pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+fn wrapped(text: &str, width: usize) -> Vec<String> {
     /// Where less is left than this, a text is better left to the terminal.
     const NARROWEST: usize = 20;
     let mut lines = vec![String::new()];
@@ -155,7 +155,7 @@ pub fn columns_within(rows: &[Vec<String>], width: usize) -> String {
         row.truncate(last);
     }
     let before = columns(&before);
-    let by = before.lines().map(|line| line.chars().count()).max();
+    let by = before.lines().map(columns_of).max();
     let by = by.unwrap_or_default().saturating_add(2);
     let mut text = String::new();
     for (line, row) in before.lines().zip(rows) {
@@ -163,8 +163,9 @@ pub fn columns_within(rows: &[Vec<String>], width: usize) -> String {
             let _ = writeln!(text, "{line}");
             continue;
         };
+        let space = by.saturating_sub(columns_of(line));
         let below = indented(cell, by, width);
-        let _ = write!(text, "{line:by$}{}", below.trim_start());
+        let _ = write!(text, "{line}{:space$}{}", "", below.trim_start());
     }
     text
 }

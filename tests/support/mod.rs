@@ -99,7 +99,7 @@ pub fn bash(lines: &str) -> String {
 #[track_caller]
 pub fn told<'a>(said: &'a str, begins: &str) -> &'a str {
     let lines = said.lines().map(str::trim);
-    let mut commands = lines.map(|line| line.trim_start_matches("run: "));
+    let mut commands = lines.map(|line| line.trim_start_matches("run: ").trim_matches('`'));
     let command = commands.find(|command| command.starts_with(begins));
     command.unwrap_or_else(|| panic!("no {begins} in {said}"))
 }

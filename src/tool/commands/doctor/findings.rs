@@ -1,11 +1,9 @@
 //! The findings of `flexvolume-lvm doctor`, as text or JSON.
 
-use std::fmt::Write;
-
 use anyhow::Result;
 
 use crate::commands::survey::{Finding, Severity};
-use crate::output::{Printed, printed, red, wrapped, yellow};
+use crate::output::{Printed, columns_within, printed, red, yellow};
 
 #[derive(Default)]
 pub struct Findings(Vec<Finding>);
@@ -40,48 +38,26 @@ impl Findings {
     }
 
     fn text(&self, width: usize) -> String {
-        /// A longer subject, such as a pod's directory, has a line of its own.
-        const LONGEST: usize = 40;
-        let about = |one: &Finding| one.about.clone().unwrap_or_else(|| one.check.to_owned());
-        let lengths = self.0.iter().map(|one| about(one).chars().count());
-        let column = lengths.filter(|length| *length <= LONGEST).max();
-        let column = column.unwrap_or_default();
-        // The widest severity, and two spaces after each column.
-        let before = column.saturating_add("WARNING".len()).saturating_add(4);
-        let room = width.saturating_sub(before);
-        let mut text = String::new();
+        let mut rows = Vec::new();
         for one in &self.0 {
-            let (word, padded) = match one.severity {
-                Severity::Ok => ("ok".to_owned(), "     "),
-                Severity::Note => ("note".to_owned(), "   "),
-                Severity::Warning => (yellow("WARNING"), ""),
-                Severity::Failed => (red("FAILED"), " "),
+            let severity = match one.severity {
+                Severity::Ok => "ok".to_owned(),
+                Severity::Note => "note".to_owned(),
+                Severity::Warning => yellow("WARNING"),
+                Severity::Failed => red("FAILED"),
             };
-            let about = about(one);
-            let _ = write!(text, "{word}{padded}  {about:column$}");
-            let mut gap = 2;
-            if about.chars().count() > LONGEST {
-                text.push('\n');
-                gap = before;
-            }
-            let indented = |line: String| format!("  {line}");
-            let why = one.why.map(|why| wrapped(why, room.saturating_sub(2)));
-            let why = why.into_iter().flatten().map(indented);
-            // A command stays whole, as it can be pasted.
-            let run = one
+            let about = one.about.iter().map(|about| format!("{about}: "));
+            let finding = about.chain([one.finding.clone()]).collect();
+            rows.push(vec![severity, one.check.to_owned(), finding]);
+            // What stands between backquotes is not wrapped.
+            let command = one
                 .command
                 .iter()
-                .map(|command| format!("  run: {command}"));
-            for line in wrapped(&one.finding, room)
-                .into_iter()
-                .chain(why)
-                .chain(run)
-            {
-                let _ = writeln!(text, "{:gap$}{line}", "");
-                gap = before;
-            }
+                .map(|command| format!("run: `{command}`"));
+            let below = one.why.iter().map(ToString::to_string).chain(command);
+            rows.extend(below.map(|text| vec![String::new(), String::new(), text]));
         }
-        text
+        columns_within(&rows, width)
     }
 }
 
@@ -89,26 +65,28 @@ impl Findings {
 mod tests {
     use super::*;
     use crate::hostile::{has_lines, hostile};
-    use driver::names::Shown;
     use proptest::prelude::*;
 
     #[test]
-    fn a_long_subject_moves_nothing_aside_and_a_command_stays_whole() {
+    fn a_text_is_wrapped_below_itself_and_a_command_stays_whole() {
         let mut findings = Findings::default();
-        let dir = "/var/lib/kubelet/pods/uid/volumes/kubernetes.io~lvm/data";
-        let finding = Finding::warning("mounts", "nothing is mounted there").on(&dir);
-        let finding = finding.why("its pod waits").run(format!("rmdir {dir}"));
+        let finding = Finding::warning("pool-full", "its data is filled").on(&"vg/pool");
+        let finding = finding.why("its volumes run full with it");
+        let finding = finding.run("lvextend --size +1g vg/pool");
         let note = Finding::new("kubelet", Severity::Note, "it may crash");
         findings.add([Finding::ok("lvm", "1 logical volume"), finding, note]);
-        let printed = findings.printed(false, 40).unwrap();
+        let printed = findings.printed(false, 44).unwrap();
         let shown = anstream::adapter::strip_str(&printed.stdout).to_string();
-        let want = format!(
-            "ok       lvm      1 logical volume\n\
-             WARNING  {dir}\n                  nothing is mounted\n                  there\n                    \
-             its pod waits\n                    run: rmdir {dir}\n\
-             note     kubelet  it may crash\n"
-        );
-        assert_eq!((shown, printed.code), (want, 3));
+        let want = "\
+ok       lvm        1 logical volume
+WARNING  pool-full  vg/pool: its data is
+                    filled
+                    its volumes run full
+                    with it
+                    run: `lvextend --size +1g vg/pool`
+note     kubelet    it may crash
+";
+        assert_eq!((&*shown, printed.code), (want, 3));
     }
 
     proptest! {
@@ -118,9 +96,7 @@ mod tests {
             let mut findings = Findings::default();
             findings.add([finding.why("why").run(&*hostile)]);
             let text = findings.printed(false, usize::MAX).unwrap().stdout;
-            // A long subject has a line of its own.
-            let lines = if hostile.shown().to_string().chars().count() > 40 { 4 } else { 3 };
-            prop_assert!(has_lines(&text, lines), "{text:?}");
+            prop_assert!(has_lines(&text, 3), "{text:?}");
             let json = findings.printed(true, usize::MAX).unwrap().stdout;
             prop_assert!(has_lines(&json, 10), "{json:?}");
         }
