@@ -43,13 +43,6 @@ the driver, `--version` the version.";
 // At most 80 columns wide: clap does not wrap lines that are indented.
 const MORE: &str = "\
 Examples:
-  flexvolume-lvm status                   what is on this node, and who uses it
-  flexvolume-lvm status vg0/data          one volume, from disk to pods
-  flexvolume-lvm status -x                only what is unwell
-  flexvolume-lvm log --failed --since 1h  what failed, and why
-  flexvolume-lvm check                    would every volume mount?
-  flexvolume-lvm check --config NEW.toml  the first mistake in a config
-  flexvolume-lvm check --idle vg0/data    does anything use it?
   flexvolume-lvm mount /mnt -o volumegroup=vg0 -o volumeID=data --verbose
       what kubelet does, by hand, step by step
   flexvolume-lvm unmount /mnt             and back
@@ -155,16 +148,11 @@ pub enum Task {
 impl Task {
     /// Whether it asks LVM, which answers root only.
     pub fn needs_root(&self) -> bool {
-        let only_reads_a_file = |check: &check::Check| check.config.is_some();
-        matches!(self, Self::Check(check) if !only_reads_a_file(check))
-            || matches!(
-                self,
-                Self::Status(_)
-                    | Self::Doctor { .. }
-                    | Self::Metrics { .. }
-                    | Self::Adopt { .. }
-                    | Self::AllowFormat { .. }
-            )
+        match self {
+            Self::Log(_) | Self::Install(_) | Self::Uninstall(_) => false,
+            Self::Check(check) => check.config.is_none(),
+            _ => true,
+        }
     }
 }
 
