@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::config::mistakes;
 use super::idle;
-use super::survey::{Inventory, OK, Outcome, Request, Verdict};
+use super::survey::{Health, Inventory, OK, Outcome, Request, Verdict};
 use crate::output::{Printed, columns_within, indented, printed, width};
 use driver::config::Loaded;
 use driver::host::Host;
@@ -176,7 +176,7 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
 
 /// The result for a volume that was not named itself. `None`: it is a pool.
 fn one_of_many(inventory: &Inventory, volume: &Volume, request: Request) -> Option<Checked> {
-    let (health, _) = inventory.health(volume, request);
+    let (health, _) = Health::of(inventory, volume, Some(request));
     let (word, is_ours, is_ill) = (health.word(), health.is_ours, health.is_ill());
     let verdict = health.verdict?;
     let is_well = verdict.is_good() && !is_ill;

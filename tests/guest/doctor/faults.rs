@@ -50,13 +50,13 @@ type Row<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str, &'a str);
 fn a_fault_under_a_pod_is_named_until_it_is_mended() {
     let (group, volume) = Group::with_data("breaking");
     group.pool();
+    run("mkfs.ext4", &["-q", &group.linear("raw", "16m").device()]);
     let node = node("");
     let mounted = node.up("pod", &volume);
     let rows: &[Row] = &[
         ("dmsetup suspend breaking-data", "next-mount", "breaking/data", "failed", "dmsetup resume breaking-data", "dmsetup resume breaking-data"),
         ("mkdir -p /run/hosts; mount /dev/breaking/data /run/hosts", "next-mount", "breaking/data", "failed", "", "umount /run/hosts"),
         ("mkdir -p /run/flexvolume-lvm; mount -t tmpfs -o nr_inodes=1 none /run/flexvolume-lvm", "locks", "", "failed", "df -i /run", "umount /run/flexvolume-lvm"),
-        ("mkfs.ext4 -q $(lvcreate -qq -y -n raw -L 16m breaking; echo /dev/breaking/raw); debugfs -w -R 'set_super_value state 2' /dev/breaking/raw", "filesystem-errors", "breaking/raw", "note", "check breaking/raw", "e2fsck -fy /dev/breaking/raw || true"),
         ("dd if=/dev/zero of=$MOUNTED/all bs=1M 2> /dev/null || sync", "filesystem-full", "breaking/data", "warning", "lvextend --resizefs", "rm $MOUNTED/all; sync"),
         // Of a volume that neither a record nor a pod nor the log says is the driver's.
         ("dmsetup suspend breaking-raw", "next-mount", "breaking/raw", "note", "", "dmsetup resume breaking-raw"),

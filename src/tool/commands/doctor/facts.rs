@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::host::all_tools;
-use crate::commands::survey::{GroupHealth, Health, Inventory, Request, Seen};
+use crate::commands::survey::{GroupHealth, Health, Inventory, Request};
 use crate::files;
 use crate::kubelet::{self, Kubelet};
 use driver::config::{Config, Loaded};
@@ -96,10 +96,8 @@ fn lock_problem(host: &Host) -> Option<String> {
     }
 }
 
-/// For how long volumes are read that are the driver's.
+/// For how long volumes are read.
 pub const LONGEST: Duration = Duration::from_secs(10);
-/// The same of all others at least, which are read after these: of them only what is broken is told.
-const SHORTEST: Duration = Duration::from_secs(1);
 
 impl Lvm {
     /// Fails if LVM does not answer. `can_lock`: without that no volume can be looked at as a mount does.
@@ -107,25 +105,19 @@ impl Lvm {
         let inventory = Inventory::take(host, loaded)?;
         let is_mountable = can_lock && loaded.problem.is_none();
         let look = |volume: &Volume| {
-            if !is_mountable {
-                return Health::of(&inventory, volume, Seen::default());
-            }
-            let others = inventory.patience(SHORTEST);
+            // Of what is nobody's only what is broken is told, and nothing is read for that.
             let longest = if inventory.is_ours(volume) {
                 LONGEST
             } else {
-                others
+                Duration::ZERO
             };
             let request = Request {
                 longest: Some(longest),
                 ..inventory.request(volume)
             };
-            inventory.health(volume, request).0
+            Health::of(&inventory, volume, is_mountable.then_some(request)).0
         };
-        let all = inventory.volumes.iter();
-        let (its, others): (Vec<_>, Vec<_>) = all.partition(|volume| inventory.is_ours(volume));
-        let mut volumes: Vec<Health> = its.into_iter().chain(others).map(look).collect();
-        volumes.sort_by(|one, other| one.volume.id.cmp(&other.volume.id));
+        let volumes = inventory.volumes.iter().map(look).collect();
         let (kept_away, disks) = (inventory.kept_away(), lvm::disks(host)?);
         // No pod can name another one.
         let named = inventory.groups.iter();

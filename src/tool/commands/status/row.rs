@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::commands::survey::{Inventory, OK, Request, Severity, Verdict, uids_of};
+use crate::commands::survey::{Health, Inventory, OK, Request, Severity, Verdict, uids_of};
 use crate::output::{counted, percent, red, share, yellow};
 use driver::lvm::{LeaseState, Volume};
 use driver::mount::Row;
@@ -74,7 +74,7 @@ impl Line {
             longest,
             ..inventory.request(volume)
         };
-        let (health, facts) = inventory.health(volume, request);
+        let (health, facts) = Health::of(inventory, volume, Some(request));
         let device = match &facts {
             Some(facts) => facts.device.clone(),
             None => inventory.device(volume).cloned(),

@@ -3,6 +3,7 @@
 
 use super::finding::Finding;
 use super::inventory::Inventory;
+use super::look::Request;
 use super::verdict::{Outcome, Verdict};
 use driver::fs::Condition;
 use driver::host::{Lack, own_name};
@@ -14,15 +15,6 @@ use driver::volume::{
 
 /// The word for a volume with which nothing is wrong.
 pub const OK: &str = "ok";
-
-/// What a look at a volume found. By default, where it is a pool, or no volume can be looked at, nothing.
-#[derive(Default)]
-pub struct Seen<'a> {
-    pub facts: Option<&'a Facts>,
-    pub verdict: Option<Verdict>,
-    /// Whether its device must not be read any more.
-    pub unread: bool,
-}
 
 /// A volume, and what may be wrong with it.
 #[allow(clippy::struct_excessive_bools)] // answers, each by itself
@@ -53,9 +45,19 @@ pub struct Health {
 }
 
 impl Health {
-    pub fn of(inventory: &Inventory, volume: &Volume, seen: Seen) -> Self {
-        let uses = seen.facts.and_then(|facts| facts.uses.as_ref());
-        let content = seen.facts.and_then(Facts::top_content);
+    /// Looks at a volume as the request says, and at a pool from outside. `None`: no volume can be looked at.
+    pub fn of(
+        inventory: &Inventory,
+        volume: &Volume,
+        request: Option<Request>,
+    ) -> (Self, Option<Facts>) {
+        let looks = request.filter(|_| !volume.is_pool());
+        let seen = looks.map(|request| inventory.verdict(&volume.id, request));
+        let (verdict, facts) = seen.unzip();
+        let facts = facts.flatten();
+        let is_read = request.is_none_or(|request| inventory.has_time(request.longest));
+        let uses = facts.as_ref().and_then(|facts| facts.uses.as_ref());
+        let content = facts.as_ref().and_then(Facts::top_content);
         let had_errors = matches!(content, Some(Content::Filesystem(found))
             if found.condition == Condition::Errors);
         let has_failed = uses.is_some_and(|uses| uses.failure.is_some());
@@ -65,7 +67,7 @@ impl Health {
             None => device.and_then(|one| one.suspended(inventory.host.kernel)),
         };
         let read = device.filter(|_| suspended.is_none());
-        Self {
+        let health = Self {
             is_ours: inventory.is_ours(volume),
             limit: inventory.config.thin_pool_limit,
             pool: inventory.pool(volume).cloned(),
@@ -79,12 +81,13 @@ impl Health {
                 && matches!(Device::find(inventory.host.kernel, &volume.id), Ok(None)),
             lock: inventory.lock(volume),
             header: read
-                .filter(|_| !seen.unread)
+                .filter(|_| is_read)
                 .and_then(|device| inventory.header_problem(volume, device)),
             is_kept_idle: inventory.is_kept_idle(volume),
-            verdict: seen.verdict,
+            verdict,
             volume: volume.clone(),
-        }
+        };
+        (health, facts)
     }
 
     /// What is wrong with it as it is, the worst first; the next mount is another question.

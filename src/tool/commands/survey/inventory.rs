@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::health::{Health, Seen};
 use super::look::{Look, Request, look};
 use super::objection::objection;
 use super::pods::Pods;
@@ -197,7 +196,8 @@ impl<'a> Inventory<'a> {
         seen
     }
 
-    fn has_time(&self, longest: Option<Duration>) -> bool {
+    /// Whether devices may still be read.
+    pub fn has_time(&self, longest: Option<Duration>) -> bool {
         longest.is_none_or(|longest| self.looked.get() <= longest)
     }
 
@@ -218,19 +218,6 @@ impl<'a> Inventory<'a> {
             }
             Err(error) => (Verdict::of_error(id, &error), None),
         }
-    }
-
-    /// What is wrong with a volume, and whether it would mount.
-    pub fn health(&self, volume: &Volume, request: Request) -> (Health, Option<Facts>) {
-        let seen = (!volume.is_pool()).then(|| self.verdict(&volume.id, request));
-        let (verdict, facts) = seen.unzip();
-        let facts = facts.flatten();
-        let seen = Seen {
-            facts: facts.as_ref(),
-            verdict,
-            unread: !self.has_time(request.longest),
-        };
-        (Health::of(self, volume, seen), facts)
     }
 
     /// Whether the driver has to do with a volume: it has a record, a pod has it, or the log has a call about it. The

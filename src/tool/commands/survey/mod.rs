@@ -13,7 +13,7 @@ mod verdict;
 pub use choice::Choice;
 pub use finding::{Finding, Severity};
 pub use group::GroupHealth;
-pub use health::{Health, OK, Seen};
+pub use health::{Health, OK};
 pub use inventory::Inventory;
 pub use look::{Look, Request, look};
 pub use pods::{Pods, uid_of, uids_of};
