@@ -4,135 +4,80 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-
-/// The largest number of segments, and of key slots: LUKS2 has 32 key slots.
-const MOST: usize = 32;
-/// So many characters are kept of a text. No text that is allowed is longer.
-const LONGEST: usize = 64;
+use serde_json::Value;
 
 /// What one copy says. Its texts are anybody's who can write to the disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
-    pub segments: Vec<Segment>,
-    pub keyslots: Vec<Keyslot>,
-    /// What a program must know to open it, such as `online-reencrypt`.
-    pub requirements: Vec<String>,
-    /// Where both copies and the areas of the key slots end, in bytes.
+    pub segments: BTreeMap<String, Segment>,
+    pub keyslots: BTreeMap<String, Keyslot>,
+    pub config: LayoutConfig,
+    /// Where both copies and the areas of the key slots end, in bytes. No copy says that itself.
+    #[serde(default)]
     pub end: u64,
 }
 
 /// A part of the volume, and how it is encrypted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
+    #[serde(rename = "type")]
     pub kind: String,
-    /// Empty: it has none.
+    #[serde(default, rename = "encryption")]
     pub cipher: String,
-    /// In bytes. `None`: it has none, or no number.
-    pub offset: Option<u64>,
-    pub has_integrity: bool,
+    #[serde(default)]
+    pub offset: String,
+    pub integrity: Option<Value>,
 }
 
-/// A key slot, and how the volume's key in it is encrypted.
+impl Segment {
+    /// Its offset in bytes. `None`: it has none, or no number.
+    pub fn begins(&self) -> Option<u64> {
+        self.offset.parse().ok()
+    }
+}
+
+/// A key slot, with the size of the volume's key in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keyslot {
+    #[serde(rename = "type")]
     pub kind: String,
-    /// Empty: it has none.
-    pub cipher: String,
-    /// The size of the key that encrypts the volume's key, in bytes.
+    #[serde(default)]
     pub key_size: u64,
-    /// The size of the volume's key, in bytes.
-    pub volume_key_size: u64,
+    #[serde(default)]
+    pub area: KeyslotArea,
 }
 
-#[derive(Deserialize)]
-struct Json {
-    keyslots: BTreeMap<String, JsonKeyslot>,
-    segments: BTreeMap<String, JsonSegment>,
-    config: JsonConfig,
+/// How the volume's key is encrypted in a key slot, and the size of the key for that, in bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyslotArea {
+    #[serde(default, rename = "encryption")]
+    pub cipher: String,
+    #[serde(default)]
+    pub key_size: u64,
 }
 
-#[derive(Deserialize)]
-struct JsonKeyslot {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    key_size: u64,
-    #[serde(default)]
-    area: JsonArea,
-}
-
-#[derive(Deserialize, Default)]
-struct JsonArea {
-    #[serde(default)]
-    encryption: String,
-    #[serde(default)]
-    key_size: u64,
-}
-
-#[derive(Deserialize)]
-struct JsonSegment {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    encryption: String,
-    #[serde(default)]
-    offset: String,
-    integrity: Option<IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-struct JsonConfig {
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayoutConfig {
     keyslots_size: String,
     #[serde(default)]
-    requirements: JsonRequirements,
+    pub requirements: Requirements,
 }
 
-#[derive(Deserialize, Default)]
-struct JsonRequirements {
+/// What a program must know to open the volume, such as `online-reencrypt`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Requirements {
     #[serde(default)]
-    mandatory: Vec<String>,
+    pub mandatory: Vec<String>,
 }
 
 /// What this JSON says, after which zeros follow, of a copy with `size` bytes. `None`: it is not what a header has.
 pub fn parse(json: &[u8], size: u64) -> Option<Layout> {
     let text = json.split(|byte| *byte == 0).next()?;
-    let Json {
-        keyslots,
-        segments,
-        config,
-    } = serde_json::from_slice(text).ok()?;
-    let mandatory = config.requirements.mandatory;
-    if [segments.len(), keyslots.len(), mandatory.len()]
-        .into_iter()
-        .any(|number| number > MOST)
-    {
-        return None;
-    }
-    let segments = segments.into_values().map(|segment| Segment {
-        kind: short(&segment.kind),
-        cipher: short(&segment.encryption),
-        offset: segment.offset.parse().ok(),
-        has_integrity: segment.integrity.is_some(),
-    });
-    let keyslots = keyslots.into_values().map(|slot| Keyslot {
-        kind: short(&slot.kind),
-        cipher: short(&slot.area.encryption),
-        key_size: slot.area.key_size,
-        volume_key_size: slot.key_size,
-    });
-    let areas: u64 = config.keyslots_size.parse().ok()?;
-    Some(Layout {
-        segments: segments.collect(),
-        keyslots: keyslots.collect(),
-        requirements: mandatory.iter().map(|text| short(text)).collect(),
-        end: size.checked_mul(2)?.checked_add(areas)?,
-    })
-}
-
-fn short(text: &str) -> String {
-    text.chars().take(LONGEST).collect()
+    let layout: Layout = serde_json::from_slice(text).ok()?;
+    let areas = layout.config.keyslots_size.parse().ok()?;
+    let end = size.checked_mul(2)?.checked_add(areas)?;
+    Some(Layout { end, ..layout })
 }
 
 #[cfg(test)]
@@ -151,25 +96,18 @@ mod tests {
         let read = |text: String| parse(&[text.as_bytes(), &[0; 9]].concat(), 16 << 10);
         let layout = read(JSON.to_owned()).unwrap();
         assert_eq!(layout.end, 16 << 20);
-        assert_eq!(
-            layout.segments,
-            [Segment {
-                kind: "crypt".into(),
-                cipher: "aes-xts-plain64".into(),
-                offset: Some(16 << 20),
-                has_integrity: false,
-            }]
-        );
-        assert_eq!(
-            layout.keyslots,
-            [Keyslot {
-                kind: "luks2".into(),
-                cipher: "aes-xts-plain64".into(),
-                key_size: 32,
-                volume_key_size: 64,
-            }]
-        );
-        assert_eq!(layout.requirements, [""; 0]);
+        let (segment, slot) = (&layout.segments["0"], &layout.keyslots["0"]);
+        assert_eq!(segment.begins(), Some(16 << 20));
+        for (read, want) in [
+            (&segment.kind, "crypt"),
+            (&segment.cipher, "aes-xts-plain64"),
+            (&slot.kind, "luks2"),
+            (&slot.area.cipher, "aes-xts-plain64"),
+        ] {
+            assert_eq!(read, want);
+        }
+        assert_eq!((slot.area.key_size, slot.key_size), (32, 64));
+        assert!(segment.integrity.is_none() && layout.config.requirements.mandatory.is_empty());
         let odd = JSON
             .replace(r#""sector_size""#, r#""integrity":{},"sector_size""#)
             .replace(r#""16777216""#, r#""all""#)
@@ -178,9 +116,9 @@ mod tests {
                 r#"{"requirements":{"mandatory":["x"]},"json_size""#,
             );
         let odd = read(odd).unwrap();
-        assert_eq!(odd.segments[0].offset, None);
-        assert!(odd.segments[0].has_integrity);
-        assert_eq!(odd.requirements, ["x"]);
+        assert_eq!(odd.segments["0"].begins(), None);
+        assert!(odd.segments["0"].integrity.is_some());
+        assert_eq!(odd.config.requirements.mandatory, ["x"]);
     }
 
     #[test]
@@ -197,6 +135,8 @@ mod tests {
         ] {
             assert_eq!(parse(json.as_bytes(), 0), None, "{json}");
         }
+        let none = r#"{"end":7,"keyslots":{},"segments":{},"config":{"keyslots_size":"1"}}"#;
+        assert_eq!(parse(none.as_bytes(), 8).unwrap().end, 17);
         let most = r#"{"keyslots":{},"segments":{},"config":{"keyslots_size":"1"}}"#;
         assert_eq!(parse(most.as_bytes(), u64::MAX), None);
     }

@@ -17,6 +17,8 @@ pub const KEY_SIZES: [u64; 2] = [32, 64];
 
 pub use header::{HEADER_SIZE, Header, read};
 pub use key::read_key_file;
+#[cfg(test)]
+pub use layout::parse as layout_of;
 pub use layout::{Keyslot, Layout, Segment};
 pub use mapping::{Mapping, all_open, is_inside, mapping, mapping_of, name_of, volume_below};
 pub use table::{DmTable, table_of};

@@ -3,7 +3,7 @@
 
 use super::facts::Facts;
 use super::reason::Reason;
-use crate::crypt::{CIPHER, DmTable, Header, KEY_SIZES, Keyslot, Layout};
+use crate::crypt::{CIPHER, DmTable, Header, KEY_SIZES, Keyslot, Layout, Segment};
 use crate::names::{Foreign, Shown};
 
 /// Fails unless each copy of the header encrypts all of the volume, and its key, as the driver does.
@@ -16,34 +16,35 @@ pub fn of_header(header: &Header) -> Result<(), Reason> {
 }
 
 fn odd_of_layout(layout: &Layout) -> Option<Foreign> {
-    if let Some(requirement) = layout.requirements.first() {
+    if let Some(requirement) = layout.config.requirements.mandatory.first() {
         return Some(format!("the requirement {requirement}").shown());
     }
-    let [segment] = &layout.segments[..] else {
+    let mut segments = layout.segments.values();
+    let (Some(segment), None) = (segments.next(), segments.next()) else {
         return Some(format!("{} segments", layout.segments.len()).shown());
     };
     let odd = if segment.kind != "crypt" {
         format!("a segment of the type {}", segment.kind)
-    } else if segment.has_integrity {
+    } else if segment.integrity.is_some() {
         "integrity".to_owned()
     } else if segment.cipher != CIPHER {
         format!("the cipher {}", segment.cipher)
-    } else if segment.offset.is_none_or(|offset| offset < layout.end) {
-        let offset = segment.offset.unwrap_or_default();
+    } else if segment.begins().is_none_or(|offset| offset < layout.end) {
+        let offset = segment.begins().unwrap_or_default();
         format!("a segment at byte {offset}, in the header itself")
     } else {
-        return layout.keyslots.iter().find_map(odd_of_keyslot);
+        return layout.keyslots.values().find_map(odd_of_keyslot);
     };
     Some(odd.shown())
 }
 
 fn odd_of_keyslot(slot: &Keyslot) -> Option<Foreign> {
-    let sizes = [slot.key_size, slot.volume_key_size];
+    let sizes = [slot.area.key_size, slot.key_size];
     let odd_size = sizes.into_iter().find(|size| !KEY_SIZES.contains(size));
     let odd = if slot.kind != "luks2" {
         format!("a key slot of the type {}", slot.kind)
-    } else if slot.cipher != CIPHER {
-        format!("the cipher {} in a key slot", slot.cipher)
+    } else if slot.area.cipher != CIPHER {
+        format!("the cipher {} in a key slot", slot.area.cipher)
     } else {
         format!("a key of {} bytes in a key slot", odd_size?)
     };
@@ -57,8 +58,8 @@ pub fn of_table(table: &DmTable, header: &Header, facts: &Facts) -> Result<(), R
         .layouts
         .iter()
         .flatten()
-        .flat_map(|one| &one.segments);
-    let mut places = segments.filter_map(|segment| segment.offset);
+        .flat_map(|one| one.segments.values());
+    let mut places = segments.filter_map(Segment::begins);
     let is_in_place = places.any(|place| Some(place) == table.offset);
     let odd = if table.target != "crypt" {
         format!("a table of the type {}", table.target)

@@ -18,19 +18,19 @@ fn is_refused(facts: &Facts, what: &str) {
 fn a_header_that_does_not_encrypt_as_the_driver_does_is_refused_by_name() {
     type Change = fn(&mut Layout);
     let cases: [(Change, &str); 13] = [
-        (|l| l.segments[0].cipher = "cipher_null-ecb".into(), "the cipher cipher_null-ecb"),
-        (|l| l.segments[0].cipher = String::new(), "the cipher "),
-        (|l| l.segments[0].cipher = "aes-xts-plain64 ".into(), "the cipher aes-xts-plain64 "),
-        (|l| l.segments[0].kind = "linear".into(), "a segment of the type linear"),
-        (|l| l.segments[0].has_integrity = true, "integrity"),
-        (|l| l.segments[0].offset = None, "a segment at byte 0, in the header itself"),
-        (|l| l.segments[0].offset = Some(4096), "a segment at byte 4096, in the header itself"),
-        (|l| l.segments.push(l.segments[0].clone()), "2 segments"),
+        (|l| segment(l).cipher = "cipher_null-ecb".into(), "the cipher cipher_null-ecb"),
+        (|l| segment(l).cipher = String::new(), "the cipher "),
+        (|l| segment(l).cipher = "aes-xts-plain64 ".into(), "the cipher aes-xts-plain64 "),
+        (|l| segment(l).kind = "linear".into(), "a segment of the type linear"),
+        (|l| segment(l).integrity = Some(true.into()), "integrity"),
+        (|l| segment(l).offset.clear(), "a segment at byte 0, in the header itself"),
+        (|l| segment(l).offset = "4096".into(), "a segment at byte 4096, in the header itself"),
+        (|l| l.segments.extend([("1".into(), layout().segments["0"].clone())]), "2 segments"),
         (|l| l.segments.clear(), "0 segments"),
-        (|l| l.keyslots[0].cipher = "cipher_null".into(), "the cipher cipher_null in a key slot"),
-        (|l| l.keyslots[0].kind = "reencrypt".into(), "a key slot of the type reencrypt"),
-        (|l| l.keyslots[0].volume_key_size = 1, "a key of 1 bytes in a key slot"),
-        (|l| l.requirements.push("online-reencrypt".into()), "the requirement online-reencrypt"),
+        (|l| slot(l).area.cipher = "cipher_null".into(), "the cipher cipher_null in a key slot"),
+        (|l| slot(l).kind = "reencrypt".into(), "a key slot of the type reencrypt"),
+        (|l| slot(l).key_size = 1, "a key of 1 bytes in a key slot"),
+        (|l| l.config.requirements.mandatory.push("online-reencrypt".into()), "the requirement online-reencrypt"),
     ];
     for (change, what) in cases {
         for make in [encrypted, encrypted_and_open] {

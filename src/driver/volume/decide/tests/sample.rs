@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
-use crate::crypt::{CIPHER, DmTable, Header, Keyslot, Layout, Segment};
+use crate::crypt::{CIPHER, DmTable, Header, Keyslot, Layout, Segment, layout_of};
 use crate::fs::{Backup, Condition};
 use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
@@ -316,22 +316,20 @@ pub fn keyless(uuid: &str) -> Content {
 
 /// How luksFormat encrypts.
 pub fn layout() -> Layout {
-    Layout {
-        segments: vec![Segment {
-            kind: "crypt".into(),
-            cipher: CIPHER.into(),
-            offset: Some(16 << 20),
-            has_integrity: false,
-        }],
-        keyslots: vec![Keyslot {
-            kind: "luks2".into(),
-            cipher: CIPHER.into(),
-            key_size: 64,
-            volume_key_size: 64,
-        }],
-        requirements: Vec::new(),
-        end: 16 << 20,
-    }
+    let json = r#"{"segments":{"0":{"type":"crypt","encryption":"aes-xts-plain64","offset":"16777216"}},
+        "keyslots":{"0":{"type":"luks2","key_size":64,"area":{"encryption":"aes-xts-plain64","key_size":64}}},
+        "config":{"keyslots_size":"16744448"}}"#;
+    layout_of(json.as_bytes(), 16 << 10).unwrap()
+}
+
+/// Its one segment, to be changed.
+pub fn segment(layout: &mut Layout) -> &mut Segment {
+    layout.segments.get_mut("0").unwrap()
+}
+
+/// Its one key slot, to be changed.
+pub fn slot(layout: &mut Layout) -> &mut Keyslot {
+    layout.keyslots.get_mut("0").unwrap()
 }
 
 /// What the kernel has of a volume that is open.

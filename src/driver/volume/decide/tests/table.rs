@@ -418,7 +418,7 @@ fn what_is_or_is_to_be_encrypted() {
         ("cut short in the header", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(header(LUKS, 0)); }, other("a damaged LUKS2 header")),
         ("cut short after the header: it is opened first", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, OPEN),
         ("cut short after the header, no key", |f, w| { w.encrypted = Some(true); w.has_key = false; tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, Refuse(Reason::NoKey)),
-        ("cut short, another cipher", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(says(LUKS, |l| l.segments[0].cipher = "null".into())); }, Refuse(Reason::Cipher("the cipher null".shown()))),
+        ("cut short, another cipher", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(says(LUKS, |l| segment(l).cipher = "null".into())); }, Refuse(Reason::Cipher("the cipher null".shown()))),
         ("cut short, open, what is inside is read", |f, w| { cut_short_inside(f, w, noise([])); f.inside = None; }, Look(Level::Inside)),
         ("cut short, noise inside", |f, w| cut_short_inside(f, w, noise([Doubt::Data(0)])), making(Ext4, Making::Inside)),
         ("cut short, zeros inside", |f, w| cut_short_inside(f, w, blank().content.unwrap()), making(Ext4, Making::Inside)),

@@ -279,7 +279,7 @@ pub fn contents() -> Vec<Content> {
         all.extend([
             header(uuid, 2),
             keyless(uuid),
-            says(uuid, |layout| layout.segments[0].cipher = "null".into()),
+            says(uuid, |layout| segment(layout).cipher = "null".into()),
             header(uuid, 1),
             header(uuid, 0),
         ]);
