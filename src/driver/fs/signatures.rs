@@ -79,8 +79,9 @@ fn round_down(number: u64, step: u64) -> u64 {
 }
 
 #[cfg(test)]
-#[allow(clippy::arithmetic_side_effects)]
 mod tests {
+    #![allow(clippy::arithmetic_side_effects)]
+
     use super::*;
 
     /// Searches a device of `size` bytes that is blank but for these bytes.
