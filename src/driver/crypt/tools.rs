@@ -1,8 +1,5 @@
 //! cryptsetup(8). The passphrase is its standard input; the volume's lock it inherits beside that.
 
-use std::fs::File;
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -11,6 +8,7 @@ use super::CIPHER;
 use super::header::Header;
 use super::mapping::name_of;
 use crate::config::Luks;
+use crate::fs::{Opened, asked};
 use crate::host::{Command, Host, Lock, Node, ToolError};
 use crate::names::{LvId, LvUuid, Shown};
 use crate::options::Passphrase;
@@ -21,12 +19,9 @@ const WRONG_PASSPHRASE: i32 = 2;
 /// The same: the name is taken already, or the device is busy.
 const EXISTS_OR_BUSY: i32 = 5;
 
-/// Reads the header of a device in the process that reads devices. `None`: it has none.
-pub fn header_of(host: &Host, (device, path): (&Arc<File>, &Path)) -> Result<Option<Header>> {
-    let command = Command::asks(super::HEADER, Arc::clone(device), host.limits.query);
-    let reading = || format!("reading the LUKS2 header of {}", path.shown());
-    let output = host.run(&command).with_context(reading)?;
-    serde_json::from_slice(&output.stdout).with_context(reading)
+/// Reads the header of a device. `None`: it has none.
+pub fn header_of(host: &Host, device: Opened) -> Result<Option<Header>> {
+    asked(host, device, super::HEADER, None)
 }
 
 fn cryptsetup(limit: Duration, lock: &Lock) -> Command {

@@ -16,7 +16,10 @@ pub const EXAMINE: &str = "examine";
 pub const SUPERBLOCK: &str = "superblock";
 
 pub use blkid::{Identified, Probed, all, has_several, probe, probe_filesystems};
-pub use scan::{Backup, Examination, Extent, TINY, Unreadable, ZEROED, scan, superblock_of};
+pub(crate) use scan::asked;
+pub use scan::{
+    Backup, Examination, Extent, Opened, TINY, Unreadable, ZEROED, scan, superblock_of,
+};
 pub use superblock::{Beyond, Condition, Family, Superblock};
 pub use tools::{Judged, TOO_OLD, is_too_old, judged};
 pub(crate) use tools::{check, grow, mkfs};

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use humantime::format_rfc3339_seconds;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::backups::{self, PAGE};
@@ -109,35 +110,50 @@ impl fmt::Display for Backup {
     }
 }
 
-/// Reads a device, which the caller has claimed, in a process of its own: a read of a failing disk may never
-/// come back, and a process can be left behind. `flush`: before and after reading, makes the disk keep what
+/// A device that is open, and its name.
+pub type Opened<'a> = (&'a Arc<File>, &'a Path);
+
+/// Reads a device, which the caller has claimed. `flush`: before and after reading, makes the disk keep what
 /// anybody has written. lvcreate does not: after a power cut, data that it wiped could show again.
 pub fn scan(
     host: &Host,
     (size, lv_time): (Bytes, u64),
     extent: Extent,
     flush: bool,
-    (claim, path): (&Arc<File>, &Path),
+    claim: Opened,
 ) -> Result<Examination> {
-    let command = Command::asks(super::EXAMINE, Arc::clone(claim), host.limits.query)
-        .args([size.get().to_string(), lv_time.to_string()])
-        .args([<&str>::from(extent)])
-        .args(flush.then_some("flush"));
-    let reading = || format!("reading {}", path.shown());
-    let output = host.run(&command).with_context(reading)?;
-    serde_json::from_slice(&output.stdout).with_context(reading)
+    let numbers = [size.get(), lv_time].map(|number| number.to_string());
+    let words = [<&str>::from(extent)].into_iter();
+    let words = words.chain(flush.then_some("flush")).map(str::to_owned);
+    asked(
+        host,
+        claim,
+        super::EXAMINE,
+        numbers.into_iter().chain(words),
+    )
 }
 
-/// Reads the superblock of the filesystem on a device, in that process too. `None` if none is valid. With the
-/// device's `size` it also tells whether the filesystem is alone there.
+/// Reads the superblock of the filesystem on a device. `None` if none is valid. With the device's `size` it also
+/// tells whether the filesystem is alone there.
 pub fn superblock_of(
     host: &Host,
     size: Option<Bytes>,
-    (device, path): (&Arc<File>, &Path),
+    device: Opened,
 ) -> Result<Option<Superblock>> {
-    let command = Command::asks(super::SUPERBLOCK, Arc::clone(device), host.limits.query)
-        .args(size.map(|size| size.get().to_string()));
-    let reading = || format!("reading the superblock of {}", path.shown());
+    let size = size.map(|size| size.get().to_string());
+    asked(host, device, super::SUPERBLOCK, size)
+}
+
+/// Has a device read in a process of its own: a read of a failing disk may never come back, and a process can be left
+/// behind.
+pub(crate) fn asked<T: DeserializeOwned>(
+    host: &Host,
+    (device, path): Opened,
+    question: &'static str,
+    words: impl IntoIterator<Item = String>,
+) -> Result<T> {
+    let command = Command::asks(question, Arc::clone(device), host.limits.query).args(words);
+    let reading = || format!("reading {}", path.shown());
     let output = host.run(&command).with_context(reading)?;
     serde_json::from_slice(&output.stdout).with_context(reading)
 }

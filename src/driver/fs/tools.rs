@@ -1,12 +1,10 @@
 //! The tools of each filesystem.
 
-use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
-use super::scan::superblock_of;
+use super::scan::{Opened, superblock_of};
 use crate::host::{Command, Host, Lock, Node, ToolError};
 use crate::names::FsType;
 use crate::volume::Permit;
@@ -20,9 +18,6 @@ const EXT: &str = "-q -m 0 -E nodiscard,lazy_itable_init=1,lazy_journal_init=0";
 const EXT4: &str = "-q -m 0 -O metadata_csum -E nodiscard,lazy_itable_init=1,lazy_journal_init=1";
 /// No discard.
 const XFS_AND_BTRFS: &str = "-q -K";
-
-/// A device that is open, and its name.
-type Opened<'a> = (&'a Arc<File>, &'a Path);
 
 /// Runs mkfs on a device that holds nothing. `again`: it may overwrite what a killed mkfs left.
 pub fn mkfs(
