@@ -26,7 +26,7 @@ fn named(vg: &str, lv: &str, fields: &[(&str, &str)]) -> Machine {
         .iter()
         .fold(lvs_row(), |row, (is, becomes)| row.replace(is, becomes));
     machine.tool("lvs", &format!("{lvs} {vg} {lv}"));
-    let group = r#""vg_size":"67108864","vg_free":"4194304","vg_extent_size":"4194304","vg_missing_pv_count":"0""#;
+    let group = r#""vg_size":"67108864","vg_free":"4194304","vg_extent_size":"4194304","vg_mda_free":"9","vg_mda_size":"9","vg_missing_pv_count":"0","vg_exported":"""#;
     let vgs = format!(r#"echo '{{"report":[{{"vg":[{{"vg_name":"{vg}",{group}}}]}}]}}'"#);
     machine.tool("vgs", &vgs);
     machine

@@ -36,7 +36,7 @@ fn machine(word: &str) -> Machine {
         row
     };
     let group = |name: &str, owner: &str| {
-        json!({"vg_name": name, "vg_size": "67108864", "vg_free": "0", "vg_extent_size": "4194304", "vg_missing_pv_count": "1",
+        json!({"vg_name": name, "vg_size": "67108864", "vg_free": "0", "vg_extent_size": "4194304", "vg_mda_free": "9", "vg_mda_size": "9", "vg_missing_pv_count": "1",
             "vg_systemid": owner, "vg_lock_type": "", "vg_exported": word})
     };
     let disk = json!({"pv_name": format!("/dev/{word}"), "vg_name": "vg", "vg_systemid": "", "vg_lock_type": "",

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::find::is_set_for;
 use super::record::{NEW, Tags};
-use super::report::{Report, Target, Volume, ask, read, text};
+use super::report::{Target, Volume};
 use super::wait::explain;
 use crate::host::{Command, Host, Lock, Writing};
 use crate::names::{Bytes, LvId, LvName, VgName};
@@ -139,19 +140,6 @@ pub fn create(
     run(host, &command, id.vg()).with_context(|| format!("creating {id} with {size}"))
 }
 
-/// Whether LVM changes no size of it, since it is being moved (`lv_allocation_locked`).
-fn is_locked(host: &Host, id: &LvId) -> bool {
-    const FIELD: &str = "lv_allocation_locked";
-    let command = ask("lvs", FIELD, host.limits.query).operand(id.to_string());
-    let is_locked = |report: Report| {
-        let rows = report.rows("lv")?;
-        Ok(rows
-            .iter()
-            .any(|row| text(row, FIELD).is_ok_and(|locked| !locked.is_empty())))
-    };
-    read(host, &command, is_locked).unwrap_or(false)
-}
-
 /// What a volume is to be made.
 pub struct Larger<'a> {
     pub size: Bytes,
@@ -176,7 +164,7 @@ pub fn extend(host: &Host, volume: &Volume, larger: &Larger, lock: &Lock) -> Res
                 ": it has a snapshot, and LVM does not grow such a volume while it is in use; find the \
                  snapshot with `lvs -o lv_name,origin {vg}`, and remove it with `lvremove`"
             )
-        } else if is_locked(host, id) {
+        } else if is_set_for(host, id, "lv_allocation_locked").unwrap_or(false) {
             format!(
                 ": pvmove is moving it, and LVM does not grow such a volume; wait until that ends (`lvs -a -o \
                  lv_name,move_pv,copy_percent {vg}`), or end it with `pvmove --abort`"

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use serde::Deserialize;
 
-use super::report::{Report, ask, read, text};
+use super::report::{ask, bytes, is_set, read};
 use super::wait::explain;
 use crate::host::Host;
 use crate::names::{Bytes, VgName};
@@ -33,68 +34,76 @@ pub fn disks(host: &Host) -> Result<Vec<Disk>> {
     let fields = "pv_name,vg_name,pv_duplicate,pv_missing,dev_size";
     // Without --all LVM leaves out the duplicates.
     let command = ask("pvs", fields, host.limits.query).args(["--all"]);
-    read(host, &command, parse).context("asking LVM for its disks")
+    read(host, &command, |report| Ok(faulty(report.rows("pv")?)))
+        .context("asking LVM for its disks")
 }
 
 /// A disk on which LVM may extend volumes.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Deserialize)]
 pub struct Extensible {
+    #[serde(rename = "pv_name")]
     pub path: PathBuf,
+    #[serde(rename = "pv_free", deserialize_with = "bytes")]
     pub free: Bytes,
+    #[serde(deserialize_with = "is_set")]
+    pv_allocatable: bool,
+    #[serde(deserialize_with = "is_set")]
+    pv_missing: bool,
 }
 
 /// The disks of a group with free space that LVM may give to volumes.
 pub fn extensible(host: &Host, vg: &VgName) -> Result<Vec<Extensible>> {
     let fields = "pv_name,pv_free,pv_allocatable,pv_missing";
     let command = ask("vgs", fields, host.limits.query).operand(vg.as_str());
-    let parse = |report: Report| {
-        let mut disks = Vec::new();
-        for row in report.rows("vg")? {
-            let free = text(&row, "pv_free")?.parse().unwrap_or(0);
-            let is_usable = text(&row, "pv_allocatable")? == "allocatable";
-            if is_usable && text(&row, "pv_missing")?.is_empty() && free > 0 {
-                disks.push(Extensible {
-                    path: text(&row, "pv_name")?.into(),
-                    free: Bytes::new(free),
-                });
-            }
-        }
-        Ok(disks)
-    };
-    read(host, &command, parse)
+    let mut disks: Vec<Extensible> = read(host, &command, |report| report.rows("vg"))
         .map_err(|error| explain(host, Some(vg), error))
-        .with_context(|| format!("asking LVM for the disks of {vg}"))
+        .with_context(|| format!("asking LVM for the disks of {vg}"))?;
+    disks.retain(|disk| disk.pv_allocatable && !disk.pv_missing && disk.free.get() > 0);
+    Ok(disks)
 }
 
-fn parse(report: Report) -> Result<Vec<Disk>, String> {
+#[derive(Deserialize)]
+struct Row {
+    pv_name: PathBuf,
+    vg_name: String,
+    #[serde(deserialize_with = "is_set")]
+    pv_duplicate: bool,
+    #[serde(deserialize_with = "is_set")]
+    pv_missing: bool,
+    dev_size: String,
+}
+
+fn faulty(rows: Vec<Row>) -> Vec<Disk> {
     let mut disks = Vec::new();
-    for row in report.rows("pv")? {
-        let vg = text(&row, "vg_name")?.to_owned();
-        if vg.is_empty() {
-            continue;
-        }
-        let fault = if !text(&row, "pv_duplicate")?.is_empty() {
-            Fault::Duplicate
-        } else if text(&row, "dev_size")?.parse() == Ok(0) {
-            Fault::Missing
-        } else if !text(&row, "pv_missing")?.is_empty() {
-            Fault::Returned
-        } else {
-            continue;
+    for row in rows {
+        let fault = match row {
+            _ if row.vg_name.is_empty() => continue,
+            Row {
+                pv_duplicate: true, ..
+            } => Fault::Duplicate,
+            _ if row.dev_size == "0" => Fault::Missing,
+            Row {
+                pv_missing: true, ..
+            } => Fault::Returned,
+            _ => continue,
         };
-        let path = text(&row, "pv_name")?.into();
-        let disk = Disk { vg, path, fault };
+        let disk = Disk {
+            vg: row.vg_name,
+            path: row.pv_name,
+            fault,
+        };
         // All that are missing look the same.
         if !disks.contains(&disk) {
             disks.push(disk);
         }
     }
-    Ok(disks)
+    disks
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lvm::Report;
 
     #[test]
     #[rustfmt::skip] // a row is a line
@@ -112,7 +121,8 @@ mod tests {
                 r#"{{"pv_name":"{path}","vg_name":"{vg}","pv_duplicate":"{duplicate}","pv_missing":"{missing}","dev_size":"{device}"}}"#
             );
             let json = format!(r#"{{"report":[{{"pv":[{row},{row}]}}]}}"#);
-            let found = parse(Report::parse(json.as_bytes()).unwrap()).unwrap();
+            let rows = Report::parse(json.as_bytes()).unwrap().rows("pv");
+            let found = faulty(rows.unwrap());
             let disk = |fault| Disk { vg: vg.to_owned(), path: path.into(), fault };
             assert_eq!(found, want.map(disk).into_iter().collect::<Vec<_>>(), "{name}");
         }

@@ -1,8 +1,11 @@
 //! Which volumes and groups there are.
 
-use anyhow::{Context, Result};
+use std::collections::BTreeMap;
 
-use super::report::{Group, LV_FIELDS, Lease, Report, VG_FIELDS, Volume, ask, read, text};
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use super::report::{Group, LV_FIELDS, Lease, Report, VG_FIELDS, Volume, ask, read};
 use super::wait::explain;
 use crate::host::{Command, Host, ToolError};
 use crate::names::{LvId, VgName};
@@ -85,7 +88,7 @@ fn ask_for(host: &Host, id: &LvId, more: &[&str]) -> Result<Found, ToolError> {
         Err(error @ ToolError::Failed { code: FAILED, .. }) => {
             let lv = id.lv().as_str();
             let command = ask("lv_name").operand(id.vg().as_str());
-            match read(host, &command, |r| r.has("lv", "lv_name", lv)) {
+            match lists(host, &command, "lv", lv) {
                 Ok(false) => Ok(Found::NoVolume),
                 Err(_) if is_unknown(host, id.vg()) => Ok(Found::NoGroup),
                 Ok(true) | Err(_) => Err(error),
@@ -104,22 +107,37 @@ fn is_unknown(host: &Host, vg: &VgName) -> bool {
 fn is_listed(host: &Host, vg: &VgName, more: &[&str]) -> Result<bool, ToolError> {
     let all = ["--readonly", "--foreign", "--shared"].iter().chain(more);
     let command = ask("vgs", "vg_name", host.limits.query).args(all);
-    read(host, &command, |r| r.has("vg", "vg_name", vg.as_str()))
+    lists(host, &command, "vg", vg.as_str())
+}
+
+/// A row of which only the name is asked.
+#[derive(Deserialize)]
+struct Named {
+    #[serde(alias = "lv_name", alias = "vg_name")]
+    name: String,
+}
+
+fn lists(host: &Host, command: &Command, kind: &str, name: &str) -> Result<bool, ToolError> {
+    let rows: Vec<Named> = read(host, command, |report| report.rows(kind))?;
+    Ok(rows.iter().any(|row| row.name == name))
 }
 
 /// Whether an LVM command was killed after it had loaded a new table for this volume and before
 /// the kernel used it. LVM waits for a command that is still at work, so this is not about one.
 pub fn has_unused_table(host: &Host, id: &LvId) -> Result<bool> {
-    const FIELD: &str = "lv_inactive_table";
-    let command = ask("lvs", FIELD, host.limits.query).operand(id.to_string());
-    let parse = |report: Report| {
-        let rows = report.rows("lv")?;
-        let row = rows.first().ok_or("no line for it")?;
-        Ok(!text(row, FIELD)?.is_empty())
-    };
-    read(host, &command, parse)
+    is_set_for(host, id, "lv_inactive_table")
         .map_err(|error| explain(host, Some(id.vg()), error))
         .with_context(|| format!("asking LVM for the tables of {id}"))
+}
+
+/// Whether LVM prints anything in this field of a volume.
+pub(super) fn is_set_for(host: &Host, id: &LvId, field: &str) -> Result<bool, ToolError> {
+    let command = ask("lvs", field, host.limits.query).operand(id.to_string());
+    let rows: Vec<BTreeMap<String, String>> = read(host, &command, |report| report.rows("lv"))?;
+    Ok(rows
+        .iter()
+        .flat_map(BTreeMap::values)
+        .any(|value| !value.is_empty()))
 }
 
 pub fn tagged(host: &Host, tag: &str) -> Result<Vec<Volume>> {
@@ -150,7 +168,7 @@ pub fn volumes_of(host: &Host, exported: &[String]) -> Result<Vec<Volume>> {
 
 pub fn all_groups(host: &Host) -> Result<Vec<Group>> {
     let command = ask("vgs", VG_FIELDS, host.limits.query);
-    read(host, &command, Report::groups)
+    read(host, &command, |report| report.rows("vg"))
         .map_err(|error| explain(host, None, error))
         .context("asking LVM for all groups")
 }
@@ -158,7 +176,7 @@ pub fn all_groups(host: &Host) -> Result<Vec<Group>> {
 /// One volume group. None: LVM says that there is no such group.
 pub fn find_group(host: &Host, vg: &VgName) -> Result<Option<Group>> {
     let command = ask("vgs", VG_FIELDS, host.limits.query).operand(vg.to_string());
-    match read(host, &command, Report::groups) {
+    match read(host, &command, |report| report.rows::<Group>("vg")) {
         Ok(groups) => Ok(groups.into_iter().find(|group| group.name == vg.as_str())),
         Err(ToolError::Failed { code: FAILED, .. }) if is_unknown(host, vg) => Ok(None),
         Err(error) => Err(explain(host, Some(vg), error))

@@ -1,10 +1,11 @@
 //! Whether a missing disk has taken a volume's data along, or redundancy makes up for it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use anyhow::{Context, Result};
+use serde::{Deserialize, Deserializer};
 
-use super::report::{Fields, Report, Volume, ask, read, text};
+use super::report::{Report, Volume, ask, read};
 use super::wait::explain;
 use crate::host::Host;
 
@@ -20,104 +21,104 @@ pub fn is_lost(host: &Host, volume: &Volume) -> Result<bool> {
     let command = ask("lvs", FIELDS, host.limits.query)
         .args(["--all"])
         .operand(vg.as_str());
-    let name = volume.id.lv();
-    read(host, &command, |report| {
-        let parts = Layers::of(report)?;
-        if !parts.0.contains_key(name.as_str()) {
-            return Err(format!("it does not list {name}"));
-        }
-        Ok(parts.is_lost(name.as_str(), DEEPEST))
-    })
-    .map_err(|error| explain(host, Some(vg), error))
-    .with_context(|| format!("asking LVM for the parts of {}", volume.id))
+    read(host, &command, Parts::of)
+        .map(|parts| parts.is_lost(volume.id.lv().as_str()))
+        .map_err(|error| explain(host, Some(vg), error))
+        .with_context(|| format!("asking LVM for the parts of {}", volume.id))
 }
 
-/// All volumes of a group, hidden ones among them, by name.
-struct Layers(BTreeMap<String, Part>);
+/// All volumes of a group, hidden ones among them.
+struct Parts(Vec<Part>);
 
+#[derive(Deserialize)]
 struct Part {
-    is_partial: bool,
-    layout: String,
-    /// The volumes that it is made of.
-    needs: BTreeSet<String>,
-    /// How many images RAID can do without (`parity_chunks`).
-    spare: usize,
-    copies: usize,
-}
-
-impl Layers {
-    fn of(report: Report) -> Result<Self, String> {
-        let rows = report.rows("lv")?;
-        let mut parts = BTreeMap::new();
-        for row in &rows {
-            let name = |field| shown_name(row, field);
-            let number = |field| Ok::<_, String>(text(row, field)?.parse().unwrap_or(0));
-            let layout = text(row, "lv_layout")?.to_owned();
-            let mut needs = BTreeSet::from([name("pool_lv")?]);
-            // Not of a snapshot, whose own health says nothing of its origin.
-            if layout.contains("cache") {
-                needs.insert(name("origin")?);
-            }
-            let part = Part {
-                is_partial: text(row, "lv_health_status")?.contains("partial"),
-                layout,
-                needs,
-                spare: number("parity_chunks")?,
-                copies: number("data_copies")?,
-            };
-            parts.insert(name("lv_name")?, part);
-        }
-        for row in &rows {
-            if let Some(parent) = parts.get_mut(&shown_name(row, "lv_parent")?) {
-                parent.needs.insert(shown_name(row, "lv_name")?);
-            }
-        }
-        Ok(Self(parts))
-    }
-
-    /// Whether the volume `name`, with so many layers below, has lost more than redundancy makes up for.
-    fn is_lost(&self, name: &str, deepest: u8) -> bool {
-        let is_partial = |part: &&Part| part.is_partial;
-        let Some(part) = self.0.get(name).filter(is_partial) else {
-            return false;
-        };
-        let is_partial = |name: &&String| self.0.get(*name).is_some_and(|part| part.is_partial);
-        let mut partial = part.needs.iter().filter(is_partial).peekable();
-        let Some(deeper) = deepest.checked_sub(1).filter(|_| partial.peek().is_some()) else {
-            // The disk that is missing is its own.
-            return true;
-        };
-        let lost: Vec<&String> = partial.filter(|name| self.is_lost(name, deeper)).collect();
-        // An image is gone with its metadata, and both have the image's number.
-        let images: BTreeSet<usize> = lost.iter().filter_map(|name| image(name)).collect();
-        if part.layout.contains("raid10") && part.copies > 1 {
-            let set = |image: &usize| image.checked_div(part.copies);
-            images
-                .iter()
-                .map(set)
-                .any(|one| images.iter().filter(|image| set(image) == one).count() >= part.copies)
-        } else if part.layout.contains("raid") && !part.layout.contains("raid0") {
-            images.len() > part.spare
-        } else if part.layout.contains("mirror") {
-            part.needs.iter().filter_map(|name| image(name)).count() <= images.len()
-        } else {
-            !lost.is_empty()
-        }
-    }
+    #[serde(deserialize_with = "name")]
+    lv_name: String,
+    #[serde(deserialize_with = "name")]
+    lv_parent: String,
+    #[serde(deserialize_with = "name")]
+    pool_lv: String,
+    #[serde(deserialize_with = "name")]
+    origin: String,
+    lv_layout: String,
+    lv_health_status: String,
+    /// How many images RAID can do without.
+    parity_chunks: String,
+    data_copies: String,
 }
 
 /// Hidden volumes are in brackets, also where another row names them.
-fn shown_name(row: &Fields, field: &str) -> Result<String, String> {
-    Ok(text(row, field)?.trim_matches(['[', ']']).to_owned())
+fn name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let name = String::deserialize(from)?;
+    Ok(name.trim_matches(['[', ']']).to_owned())
 }
 
-/// The number at the end of `…_rimage_1`, `…_rmeta_1` or `…_mimage_1`.
-fn image(name: &str) -> Option<usize> {
-    let (kind, number) = name.rsplit_once('_')?;
-    let is_image = ["_rimage", "_rmeta", "_mimage"]
-        .iter()
-        .any(|end| kind.ends_with(end));
-    number.parse().ok().filter(|_| is_image)
+impl Part {
+    fn is_partial(&self) -> bool {
+        self.lv_health_status.contains("partial")
+    }
+
+    /// Whether it is made of `other`.
+    fn needs(&self, other: &Self) -> bool {
+        // Not a snapshot of its origin: the snapshot's own health says nothing of that.
+        let origin = Some(&self.origin).filter(|_| self.lv_layout.contains("cache"));
+        other.lv_name == self.pool_lv
+            || other.lv_parent == self.lv_name
+            || origin == Some(&other.lv_name)
+    }
+
+    /// The number at the end of `…_rimage_1`, `…_rmeta_1` or `…_mimage_1`.
+    fn image(&self) -> Option<usize> {
+        let (kind, number) = self.lv_name.rsplit_once('_')?;
+        let kinds = ["_rimage", "_rmeta", "_mimage"];
+        let is_image = kinds.iter().any(|end| kind.ends_with(end));
+        number.parse().ok().filter(|_| is_image)
+    }
+}
+
+impl Parts {
+    fn of(report: Report) -> Result<Self, String> {
+        let mut parts: Vec<Part> = report.rows("lv")?;
+        // A volume has a row for each segment.
+        parts.dedup_by(|again, one| again.lv_name == one.lv_name);
+        Ok(Self(parts))
+    }
+
+    /// A volume that is not listed is lost, too.
+    fn is_lost(&self, volume: &str) -> bool {
+        let part = self.0.iter().find(|part| part.lv_name == volume);
+        part.is_none_or(|part| self.has_lost(part, DEEPEST))
+    }
+
+    /// Whether this part, with so many layers below, has lost more than redundancy makes up for.
+    fn has_lost(&self, part: &Part, deepest: u8) -> bool {
+        let below = || self.0.iter().filter(|one| part.needs(one));
+        let Some(deeper) = deepest.checked_sub(1) else {
+            return true;
+        };
+        if !part.is_partial() || !below().any(Part::is_partial) {
+            // The disk that is missing is its own.
+            return part.is_partial();
+        }
+        let mut lost = below().filter(|one| self.has_lost(one, deeper)).peekable();
+        let is_any = lost.peek().is_some();
+        // An image is gone with its metadata, and both have the image's number.
+        let images: BTreeSet<usize> = lost.filter_map(Part::image).collect();
+        let spare = part.parity_chunks.parse().unwrap_or(0);
+        let copies = part.data_copies.parse().unwrap_or(0);
+        let is_set_lost = |first: &usize| {
+            let mut set = *first..first.saturating_add(copies);
+            first.is_multiple_of(copies) && set.all(|image| images.contains(&image))
+        };
+        match &*part.lv_layout {
+            layout if layout.contains("raid10") && copies > 1 => images.iter().any(is_set_lost),
+            layout if layout.contains("raid") && !layout.contains("raid0") => images.len() > spare,
+            layout if layout.contains("mirror") => {
+                below().filter_map(Part::image).count() <= images.len()
+            }
+            _ => is_any,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -195,8 +196,8 @@ mod tests {
         for (name, rows, lv, partial, want) in cases {
             let rows: Vec<String> = rows.split('|').map(|words| row(words, partial)).collect();
             let json = format!(r#"{{"report":[{{"lv":[{}]}}]}}"#, rows.join(","));
-            let parts = Layers::of(Report::parse(json.as_bytes()).unwrap()).unwrap();
-            assert_eq!(parts.is_lost(lv, DEEPEST), want, "{name}");
+            let parts = Parts::of(Report::parse(json.as_bytes()).unwrap()).unwrap();
+            assert_eq!(parts.is_lost(lv), want, "{name}");
         }
     }
 }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
+use std::str::FromStr;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::de::{DeserializeOwned, Error, IntoDeserializer, value};
+use serde::{Deserialize, Deserializer};
 
 use super::record::Record;
 use super::spread::Spread;
@@ -150,17 +152,25 @@ impl Volume {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Group {
+    #[serde(rename = "vg_name")]
     pub name: String,
+    #[serde(rename = "vg_size", deserialize_with = "bytes")]
     pub size: Bytes,
+    #[serde(rename = "vg_free", deserialize_with = "bytes")]
     pub free: Bytes,
     /// See [`Volume::metadata_free`].
+    #[serde(rename = "vg_mda_free", deserialize_with = "bytes")]
     pub metadata_free: Bytes,
     /// The size of the smallest area for it. LVM keeps two versions there.
+    #[serde(rename = "vg_mda_size", deserialize_with = "bytes")]
     pub metadata_size: Bytes,
+    #[serde(rename = "vg_extent_size", deserialize_with = "number")]
     pub extent: NonZeroU64,
+    #[serde(rename = "vg_missing_pv_count", deserialize_with = "number")]
     pub missing: u64,
+    #[serde(rename = "vg_exported", deserialize_with = "is_set")]
     pub exported: bool,
 }
 
@@ -173,10 +183,8 @@ impl Group {
 
 #[derive(Debug, Deserialize)]
 pub struct Report {
-    report: Vec<BTreeMap<String, serde_json::Value>>,
+    report: Vec<BTreeMap<String, Vec<BTreeMap<String, String>>>>,
 }
-
-pub(super) type Fields = BTreeMap<String, String>;
 
 impl Report {
     /// Reads what LVM prints. 2.03.16 puts lines of text between those of the report ("Retrying metadata
@@ -193,20 +201,21 @@ impl Report {
         })
     }
 
-    /// The rows of one kind (`lv`, `vg`), every field a string. Whoever wrote to a disk may have written its
-    /// metadata: what cannot be seen becomes what no name or tag has.
-    pub(super) fn rows(mut self, kind: &str) -> Result<Vec<Fields>, String> {
-        let mut rows = Vec::new();
-        for found in self.report.iter_mut().filter_map(|part| part.remove(kind)) {
-            let found = serde_json::from_value::<Vec<Fields>>(found);
-            rows.extend(found.map_err(|e| e.to_string())?);
-        }
+    /// The rows of one kind (`lv`, `vg`). Whoever wrote to a disk may have written its metadata: what cannot be
+    /// seen becomes what no name or tag has.
+    pub(super) fn rows<T: DeserializeOwned>(self, kind: &str) -> Result<Vec<T>, String> {
+        let parts = self.report.into_iter();
+        let found = parts.filter_map(|mut part| part.remove(kind)).flatten();
+        let mut rows: Vec<_> = found.collect();
         for value in rows.iter_mut().flat_map(BTreeMap::values_mut) {
             if !value.chars().all(is_printable) {
                 *value = value.replace(|c| !is_printable(c), "?");
             }
         }
-        Ok(rows)
+        let rows = rows.into_iter();
+        rows.map(|row| T::deserialize(row.into_deserializer()))
+            .collect::<Result<_, value::Error>>()
+            .map_err(|error| error.to_string())
     }
 
     /// The volumes in it, without those whose name this driver does not accept: LVM reserves more names
@@ -217,12 +226,8 @@ impl Report {
 
     /// The same in the rows of another tool than `lvs`.
     pub(super) fn volumes_in(self, kind: &str) -> Result<Vec<Volume>, String> {
-        let mut volumes: Vec<Volume> = Vec::new();
-        for row in self.rows(kind)? {
-            if let Some(id) = id(&row)? {
-                volumes.push(volume(&row, id)?);
-            }
-        }
+        let rows = self.rows::<Row>(kind)?.into_iter();
+        let mut volumes: Vec<Volume> = rows.filter_map(Row::volume).collect();
         // A volume has a row for each segment.
         volumes.sort_by(|a, b| {
             (&a.id, &a.uuid, b.spread.images).cmp(&(&b.id, &b.uuid, a.spread.images))
@@ -230,122 +235,116 @@ impl Report {
         volumes.dedup_by(|again, one| again.uuid == one.uuid);
         Ok(volumes)
     }
-
-    pub(super) fn has(self, kind: &str, field: &str, value: &str) -> Result<bool, String> {
-        let rows = self.rows(kind)?;
-        let values: Result<Vec<_>, _> = rows.iter().map(|row| text(row, field)).collect();
-        Ok(values?.contains(&value))
-    }
-
-    pub(super) fn groups(self) -> Result<Vec<Group>, String> {
-        self.rows("vg")?.iter().map(group).collect()
-    }
 }
 
-pub(super) fn text<'a>(row: &'a Fields, field: &str) -> Result<&'a str, String> {
-    row.get(field)
-        .map(String::as_str)
-        .ok_or_else(|| format!("no field {field}"))
+/// A number, which LVM prints as text.
+pub(super) fn number<'de, T: FromStr, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+    let text = String::deserialize(from)?;
+    text.parse()
+        .map_err(|_| Error::custom(format!("{text:?} is no number")))
 }
 
-fn number(row: &Fields, field: &str) -> Result<u64, String> {
-    let value = text(row, field)?;
-    let number = value.parse();
-    number.map_err(|_| format!("{field} is {value:?}, no number"))
+pub(super) fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
+    number(from).map(Bytes::new)
 }
 
-fn percent(row: &Fields, field: &str) -> Option<f64> {
-    row.get(field)?.parse().ok()
+/// Whether LVM prints anything: what is not so, has an empty field.
+pub(super) fn is_set<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+    String::deserialize(from).map(|text| !text.is_empty())
 }
 
-pub(super) fn id(row: &Fields) -> Result<Option<LvId>, String> {
-    let vg = VgName::parse(text(row, "vg_name")?);
-    let lv = LvName::parse(text(row, "lv_name")?);
-    Ok(vg.ok().zip(lv.ok()).map(|(vg, lv)| LvId::new(vg, lv)))
+/// A row with [`LV_FIELDS`].
+#[derive(Deserialize)]
+struct Row {
+    vg_name: String,
+    lv_name: String,
+    lv_uuid: String,
+    #[serde(deserialize_with = "bytes")]
+    lv_size: Bytes,
+    lv_time: String,
+    lv_tags: String,
+    lv_active: String,
+    lv_kernel_major: String,
+    lv_kernel_minor: String,
+    #[serde(deserialize_with = "is_set")]
+    lv_device_open: bool,
+    lv_permissions: String,
+    lv_health_status: String,
+    lv_snapshot_invalid: String,
+    lv_layout: String,
+    lv_role: String,
+    pool_lv: String,
+    origin: String,
+    data_percent: String,
+    metadata_percent: String,
+    #[serde(deserialize_with = "number")]
+    vg_extent_size: NonZeroU64,
+    #[serde(deserialize_with = "bytes")]
+    vg_free: Bytes,
+    #[serde(deserialize_with = "bytes")]
+    vg_mda_free: Bytes,
+    vg_lock_type: String,
+    lv_lockargs: String,
+    pool_lv_uuid: String,
+    #[serde(deserialize_with = "number")]
+    stripes: u64,
+    #[serde(deserialize_with = "number")]
+    data_stripes: u64,
 }
 
-fn volume(row: &Fields, id: LvId) -> Result<Volume, String> {
-    // For a cached volume this is the hidden cache, as "[name]": no pool that could fill up.
-    let pool = LvName::parse(text(row, "pool_lv")?).ok();
-    Ok(Volume {
-        id,
-        uuid: LvUuid::of(text(row, "lv_uuid")?),
-        size: Bytes::new(number(row, "lv_size")?),
-        // A volume whose metadata was made by hand may have no time at all.
-        created: number(row, "lv_time").unwrap_or(0),
-        record: Record::parse(text(row, "lv_tags")?.split(',')),
-        tags: text(row, "lv_tags")?.to_owned(),
-        active: text(row, "lv_active")? == "active",
+impl Row {
+    fn volume(self) -> Option<Volume> {
+        let (vg, lv) = (VgName::parse(&self.vg_name), LvName::parse(&self.lv_name));
         // -1: none.
-        number: number(row, "lv_kernel_major")
-            .and_then(|major| Ok((major, number(row, "lv_kernel_minor")?)))
-            .map(|(major, minor)| DeviceNumber { major, minor })
-            .ok(),
-        open: !text(row, "lv_device_open")?.is_empty(),
-        writable: match text(row, "lv_permissions")? {
-            "unknown" | "" => None,
-            permissions => Some(permissions == "writeable"),
-        },
-        overridden: text(row, "lv_permissions")? == "read-only-override",
-        health: match text(row, "lv_snapshot_invalid")? {
-            OVERFLOWED => OVERFLOWED.to_owned(),
-            _ => text(row, "lv_health_status")?.to_owned(),
-        },
-        layout: text(row, "lv_layout")?.to_owned(),
-        role: text(row, "lv_role")?.to_owned(),
-        pool,
-        // A hidden one, as below a cache, is in brackets.
-        origin: LvName::parse(text(row, "origin")?).ok(),
-        data_percent: percent(row, "data_percent"),
-        metadata_percent: percent(row, "metadata_percent"),
-        extent: extent(row)?,
-        free: Bytes::new(number(row, "vg_free")?),
-        metadata_free: metadata_free(row),
-        spread: Spread::of_report(
-            text(row, "lv_layout")?,
-            number(row, "stripes")?,
-            number(row, "data_stripes")?,
-        ),
-        lock: lock(row)?,
-    })
-}
-
-fn extent(row: &Fields) -> Result<NonZeroU64, String> {
-    NonZeroU64::new(number(row, "vg_extent_size")?).ok_or_else(|| "an extent size of 0".to_owned())
-}
-
-/// More than enough if LVM does not tell.
-fn metadata_free(row: &Fields) -> Bytes {
-    Bytes::new(number(row, "vg_mda_free").unwrap_or(u64::MAX))
-}
-
-fn lock(row: &Fields) -> Result<Option<Lease>, String> {
-    if ["", "none"].contains(&text(row, "vg_lock_type")?) {
-        return Ok(None);
+        let number = format!("{}:{}", self.lv_kernel_major, self.lv_kernel_minor);
+        Some(Volume {
+            id: LvId::new(vg.ok()?, lv.ok()?),
+            uuid: LvUuid::of(&self.lv_uuid),
+            size: self.lv_size,
+            // A volume whose metadata was made by hand may have no time at all.
+            created: self.lv_time.parse().unwrap_or(0),
+            record: Record::parse(self.lv_tags.split(',')),
+            active: self.lv_active == "active",
+            number: number.parse().ok(),
+            open: self.lv_device_open,
+            writable: match &*self.lv_permissions {
+                "unknown" | "" => None,
+                permissions => Some(permissions == "writeable"),
+            },
+            overridden: self.lv_permissions == "read-only-override",
+            spread: Spread::of_report(&self.lv_layout, self.stripes, self.data_stripes),
+            lock: self.lock(),
+            health: match &*self.lv_snapshot_invalid {
+                OVERFLOWED => OVERFLOWED.to_owned(),
+                _ => self.lv_health_status,
+            },
+            tags: self.lv_tags,
+            layout: self.lv_layout,
+            role: self.lv_role,
+            // A hidden one is in brackets. Of a cached volume this is the hidden cache: no pool that could fill up.
+            pool: LvName::parse(&self.pool_lv).ok(),
+            origin: LvName::parse(&self.origin).ok(),
+            data_percent: self.data_percent.parse().ok(),
+            metadata_percent: self.metadata_percent.parse().ok(),
+            extent: self.vg_extent_size,
+            free: self.vg_free,
+            metadata_free: self.vg_mda_free,
+        })
     }
-    let args = text(row, "lv_lockargs")?.to_owned();
-    let of = if args.is_empty() {
-        text(row, "pool_lv_uuid")?
-    } else {
-        text(row, "lv_uuid")?
-    };
-    Ok(Some(Lease {
-        of: Some(of.to_owned()).filter(|uuid| !uuid.is_empty()),
-        args,
-    }))
-}
 
-fn group(row: &Fields) -> Result<Group, String> {
-    Ok(Group {
-        name: text(row, "vg_name")?.to_owned(),
-        size: Bytes::new(number(row, "vg_size")?),
-        free: Bytes::new(number(row, "vg_free")?),
-        metadata_free: metadata_free(row),
-        metadata_size: Bytes::new(number(row, "vg_mda_size").unwrap_or(0)),
-        extent: extent(row)?,
-        missing: number(row, "vg_missing_pv_count")?,
-        exported: text(row, "vg_exported").is_ok_and(|exported| !exported.is_empty()),
-    })
+    fn lock(&self) -> Option<Lease> {
+        if ["", "none"].contains(&&*self.vg_lock_type) {
+            return None;
+        }
+        let of = match &*self.lv_lockargs {
+            "" => &self.pool_lv_uuid,
+            _ => &self.lv_uuid,
+        };
+        Some(Lease {
+            of: Some(of.clone()).filter(|uuid| !uuid.is_empty()),
+            args: self.lv_lockargs.clone(),
+        })
+    }
 }
 
 pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,lv_time,lv_tags,lv_active,\

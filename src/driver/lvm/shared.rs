@@ -5,7 +5,9 @@ use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::report::{Fields, Group, Lease, ask, read, text};
+use serde::Deserialize;
+
+use super::report::{Group, Lease, ask, is_set, read};
 use super::sanlock::{Holder, has_forgotten, leases};
 use crate::host::{Command, Host, Output, ToolError};
 use crate::names::{Shown, VgName};
@@ -138,21 +140,6 @@ fn state(dump: &str, vg: &str, lock: Option<&str>) -> LeaseState {
     state
 }
 
-/// Why this node cannot use one of the groups whose locks it has started.
-pub(super) fn any_obstacle(host: &Host, limit: Duration) -> Option<String> {
-    if !has_lvmlockd(host) {
-        return None;
-    }
-    let output = dump(host, limit).ok()?;
-    let dump = String::from_utf8_lossy(&output.stdout);
-    let names = dump.lines().filter_map(|line| {
-        let (_, rest) = line.split_once(" vg_name=")?;
-        VgName::parse(rest.split(' ').next()?).ok()
-    });
-    let mut obstacles = names.filter_map(|vg| locks(host, &vg, None, limit).obstacle(&vg));
-    obstacles.next()
-}
-
 /// A group on this node's disks that it cannot use, though no filter leaves it out.
 #[derive(Debug, Clone)]
 pub struct KeptAway {
@@ -163,27 +150,36 @@ pub struct KeptAway {
     pub why: String,
 }
 
+/// What may keep this node from a group.
+#[derive(Deserialize)]
+#[allow(clippy::struct_field_names)] // LVM's own
+struct Row {
+    vg_name: String,
+    vg_systemid: String,
+    vg_lock_type: String,
+    #[serde(deserialize_with = "is_set")]
+    vg_exported: bool,
+}
+
 /// Exported groups, another host's, and shared ones without their locks.
 pub fn kept_away(host: &Host, known: &[Group], limit: Duration) -> Vec<KeptAway> {
     let rows = rows(host, &["--foreign", "--shared"], limit).unwrap_or_default();
-    let kept = rows.iter().filter_map(|row| {
-        let vg = text(row, "vg_name").ok()?.to_owned();
-        let is_hidden = !known.iter().any(|group| group.name == vg);
-        let why = of_row(host, &VgName::parse(&vg).ok()?, row, is_hidden, limit)?;
-        let owner =
-            ["vg_lock_type", "vg_systemid"].map(|field| text(row, field).unwrap_or_default());
-        let owner = match owner {
+    let kept = rows.into_iter().filter_map(|row| {
+        let is_hidden = !known.iter().any(|group| group.name == row.vg_name);
+        let why = of_row(host, &row, is_hidden, limit)?;
+        let owner = match row.manager() {
             // Whoever made the group on another host chose its words.
-            ["" | "none", owner] => format!("of host {}", owner.shown()),
-            [manager, _] => format!("shared by {}", manager.shown()),
+            None => format!("of host {}", row.vg_systemid.shown()),
+            Some(manager) => format!("shared by {}", manager.shown()),
         };
+        let vg = row.vg_name;
         Some(KeptAway { vg, owner, why })
     });
     kept.collect()
 }
 
-/// All groups, or of one: with what LVM would leave out for these options.
-fn rows(host: &Host, others: &[&str], limit: Duration) -> Option<Vec<Fields>> {
+/// All groups, with what LVM would leave out for these options.
+fn rows(host: &Host, others: &[&str], limit: Duration) -> Option<Vec<Row>> {
     let fields = "vg_name,vg_systemid,vg_lock_type,vg_exported";
     let command = ask("vgs", fields, limit).args(["--readonly"]).args(others);
     read(host, &command, |report| report.rows("vg")).ok()
@@ -194,47 +190,46 @@ fn rows(host: &Host, others: &[&str], limit: Duration) -> Option<Vec<Fields>> {
 pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<String> {
     let rows = |others: &[&str]| {
         let mut rows = rows(host, others, limit)?;
-        rows.retain(|row| text(row, "vg_name") == Ok(vg.as_str()));
+        rows.retain(|row| row.vg_name == vg.as_str());
         Some(rows)
     };
-    let mut all = rows(&["--foreign", "--shared"])?;
-    if all.len() > 1 {
-        return Some(twins(vg, all.len()));
+    let all = rows(&["--foreign", "--shared"])?;
+    let is_hidden = || rows(&[]).map(|rows| rows.is_empty());
+    match &all[..] {
+        [row] => of_row(host, row, is_hidden()?, limit),
+        [] => None,
+        several => Some(twins(vg, several.len())),
     }
-    let is_hidden = rows(&[])?.is_empty();
-    of_row(host, vg, &all.pop()?, is_hidden, limit)
 }
 
-fn of_row(
-    host: &Host,
-    vg: &VgName,
-    row: &Fields,
-    is_hidden: bool,
-    limit: Duration,
-) -> Option<String> {
-    if text(row, "vg_exported").is_ok_and(|exported| !exported.is_empty()) {
+impl Row {
+    /// What keeps the locks of a group that nodes share.
+    fn manager(&self) -> Option<&str> {
+        Some(&*self.vg_lock_type).filter(|kind| !["", "none"].contains(kind))
+    }
+}
+
+fn of_row(host: &Host, row: &Row, is_hidden: bool, limit: Duration) -> Option<String> {
+    let vg = &VgName::parse(&row.vg_name).ok()?;
+    if row.vg_exported {
         return Some(exported(vg));
     }
-    let manager = text(row, "vg_lock_type").unwrap_or_default();
-    let owner = text(row, "vg_systemid").unwrap_or_default();
-    if ["", "none"].contains(&manager) {
-        return (is_hidden && !owner.is_empty()).then(|| {
-            format!(
-                "the volume group {vg} belongs to the host whose system ID is {owner:?} \
-                 (lvmsystemid(7)), so this node leaves it alone. Run the pod there; or once that \
-                 host uses none of its volumes, run `vgchange --systemid ID {vg}` there, with the \
-                 ID that `lvm systemid` prints on this node"
-            )
-        });
-    }
-    if is_hidden {
-        return Some(format!(
+    let owner = &row.vg_systemid;
+    match row.manager() {
+        None if !is_hidden || owner.is_empty() => None,
+        None => Some(format!(
+            "the volume group {vg} belongs to the host whose system ID is {owner:?} \
+             (lvmsystemid(7)), so this node leaves it alone. Run the pod there; or once that \
+             host uses none of its volumes, run `vgchange --systemid ID {vg}` there, with the \
+             ID that `lvm systemid` prints on this node"
+        )),
+        Some(manager) if is_hidden => Some(format!(
             "the volume group {vg} is shared between nodes ({manager}), and LVM on this node does \
              not use lvmlockd: set `use_lvmlockd = 1` in lvm.conf, start lvmlockd and {manager}, \
              and run `vgchange --lockstart {vg}`"
-        ));
+        )),
+        Some(_) => locks(host, vg, None, limit).obstacle(vg),
     }
-    locks(host, vg, None, limit).obstacle(vg)
 }
 
 /// Message about an exported group.
