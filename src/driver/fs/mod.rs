@@ -21,5 +21,5 @@ pub use scan::{
     Backup, Examination, Extent, Opened, TINY, Unreadable, ZEROED, scan, superblock_of,
 };
 pub use superblock::{Beyond, Condition, Family, Superblock};
-pub use tools::{Judged, TOO_OLD, is_too_old, judged};
 pub(crate) use tools::{check, grow, mkfs};
+pub use tools::has_errors;

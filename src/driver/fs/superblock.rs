@@ -76,8 +76,6 @@ pub struct Superblock {
     /// The least that it reads and writes at once, in bytes.
     pub sector: u64,
     pub condition: Condition,
-    /// Of an ext: the N of the e2fsprogs 1.N that knows all its features; 48 stands for what is newer than 1.47.
-    pub needs: u32,
     /// When it was made or last written, whichever is later, in seconds since the epoch. xfs and
     /// btrfs have no time in their superblocks.
     pub newest_time: Option<u64>,
@@ -193,15 +191,6 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
     } else {
         Condition::Unknown
     };
-    // Source: e2fsprogs' `lib/ext2fs/ext2fs.h`. `orphan_file`, and its mark that it is in use, are those of 1.47.
-    let (compat, ro_compat) = (fields.le32(0x5C)?, fields.le32(0x64)?);
-    let needs = if compat >> 13 != 0 || incompat >> 18 != 0 || ro_compat >> 17 != 0 {
-        48
-    } else if compat >> 12 != 0 || ro_compat >> 16 != 0 {
-        47
-    } else {
-        46
-    };
     let has_journal = fields.le32(0x5C)? & COMPAT_HAS_JOURNAL != 0;
     // `s_journal_inum`: the journal is a file of the filesystem itself.
     let beyond = if has_journal && fields.le32(0xE0)? == 0 {
@@ -216,7 +205,6 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         block_size,
         sector: block_size,
         condition,
-        needs,
         // Very old tools leave `s_mkfs_time` 0. Growing rewrites the backups, `s_wtime` with them.
         newest_time: Some(made.max(written).max(mounted)),
         in_progress: false,
@@ -248,7 +236,6 @@ fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
         block_size,
         sector: u64::from(fields.be16(102)?),
         condition: Condition::Unknown,
-        needs: 0,
         newest_time: None,
         in_progress: fields.byte(126)? != 0,
         beyond: Beyond::Nothing,
@@ -276,7 +263,6 @@ fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
         block_size,
         sector: block_size,
         condition: Condition::Unknown,
-        needs: 0,
         newest_time: None,
         in_progress,
         // `num_devices`

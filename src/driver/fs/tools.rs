@@ -4,7 +4,6 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::scan::{Opened, superblock_of};
 use crate::host::{Command, Host, Lock, Node, ToolError};
 use crate::names::FsType;
 use crate::volume::Permit;
@@ -71,53 +70,14 @@ pub fn check(host: &Host, device: &Node, all: bool, lock: &Lock) -> Result<(), T
     host.run(&command).map(drop)
 }
 
-/// What e2fsck says of an ext, without writing to it.
-pub enum Judged {
-    Well,
-    /// It has errors, which [`check`] would have to repair.
-    Errors,
-    /// It has features that this e2fsck does not know.
-    Not,
-}
-
-/// What helps then.
-pub const TOO_OLD: &str = "e2fsprogs of this node is too old for the features of this ext (`e2fsck -V`). Install a \
-    newer one, or mount the volume on another node. A repair by this e2fsck fails in the same way";
-
-/// Whether e2fsck ended with this code because it does not know a feature. The code has other causes too, so the
-/// version of e2fsck must be older than a feature of the filesystem.
-pub fn is_too_old(host: &Host, code: i32, device: Opened) -> bool {
-    // e2fsck(8): 8 is "operational error".
-    const GAVE_UP: i32 = 8;
-    if code & GAVE_UP == 0 {
-        return false;
-    }
-    let Ok(Some(found)) = superblock_of(host, None, device) else {
-        return false;
-    };
-    found.needs > 46 && minor_version(host).is_some_and(|minor| minor < found.needs)
-}
-
-/// The N of this node's e2fsprogs 1.N. Source: e2fsck(8), `-V`.
-fn minor_version(host: &Host) -> Option<u32> {
-    let output = host.run(&Command::reads("e2fsck", host.limits.query).args(["-V"]));
-    let said = output.ok()?.stderr;
-    let version = said.split_whitespace().nth(1)?;
-    version.strip_prefix("1.")?.split('.').next()?.parse().ok()
-}
-
-/// Has e2fsck look at an ext. Writes nothing, and so does not replay the journal. Only one that says that something is
-/// wrong is read as a whole.
-pub fn judged(host: &Host, node: &Node, device: Opened) -> Result<Judged, ToolError> {
-    // e2fsck(8): 4 is "errors left uncorrected", and with 8 it gave up, perhaps because of them.
+/// Whether e2fsck finds errors in an ext, which [`check`] would have to repair. Writes nothing, and so does not replay
+/// the journal. Only an ext that says that something is wrong is read as a whole.
+pub fn has_errors(host: &Host, device: &Node) -> Result<bool, ToolError> {
+    // e2fsck(8): 4 is "errors left uncorrected", and with 8 it gave up because of them.
     let command = Command::reads("e2fsck", host.limits.check)
         .args(["-n"])
         .accept(&[0, 4, 12]);
-    Ok(match host.run(&command.device(node))?.code {
-        0 => Judged::Well,
-        code if is_too_old(host, code, device) => Judged::Not,
-        _ => Judged::Errors,
-    })
+    Ok(host.run(&command.device(device))?.code != 0)
 }
 
 /// Grows a filesystem to the size of its volume, and succeeds if there is nothing to grow. All but ext2

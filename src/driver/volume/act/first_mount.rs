@@ -39,16 +39,11 @@ impl FirstMount<'_> {
         if how.check {
             let all = how.grow == Grow::Before;
             fs::check(host, node, all, self.lock).map_err(|error| {
-                let device = (&self.on.file, &*self.on.device.path);
-                let is_too_old = matches!(error, ToolError::Failed { code, .. } if fs::is_too_old(host, code, device));
-                let helps = if is_too_old {
-                    fs::TOO_OLD.to_owned()
-                } else {
-                    let repair = by_hand(&self.volume.id, node, "e2fsck -f");
-                    format!("if it has errors, save what is needed and repair it with {repair}")
-                };
-                let checking = format!("checking the filesystem of {}; {helps}", self.volume.id);
-                Error::from(error).context(checking)
+                let repair = by_hand(&self.volume.id, node, "e2fsck -f");
+                Error::from(error).context(format!(
+                    "checking the filesystem of {}; if it has errors, save what is needed and repair it with {repair}",
+                    self.volume.id
+                ))
             })?;
         }
         if how.grow == Grow::Before

@@ -1,13 +1,9 @@
 //! What keeps the decided mount from succeeding on this node: what the node lacks, and what e2fsck finds, which writes
 //! nothing to the volume.
 
-use std::sync::Arc;
-
-use anyhow::Result;
-
 use super::look::{Look, Request};
 use super::verdict::Outcome;
-use driver::fs::{self, Condition, Judged};
+use driver::fs::{self, Condition};
 use driver::host::Host;
 use driver::host::trust::require_secret;
 use driver::names::Shown;
@@ -56,21 +52,14 @@ fn tried(host: &Host, seen: &Look) -> Option<Outcome> {
     }
     // Of an encrypted volume the device inside, if it is open.
     let device = seen.facts.top()?;
-    let judged = || -> Result<Judged> {
-        let file = Arc::new(device.open(host.kernel, false)?);
-        let node = device.node(host.kernel);
-        Ok(fs::judged(host, &node, (&file, &device.path))?)
-    };
-    let tried = |words| Some(Outcome::Tried("fsck", words));
-    match judged() {
-        Ok(Judged::Errors) if !is_left_by_a_crash(&seen.facts) => Some(Outcome::Repair(format!(
+    match fs::has_errors(host, &device.node(host.kernel)) {
+        Ok(true) if !is_left_by_a_crash(&seen.facts) => Some(Outcome::Repair(format!(
             "e2fsck finds errors on {}, and the mount succeeds if `e2fsck -p` can repair them; `e2fsck -n {}` lists them",
             device.id,
             device.path.shown()
         ))),
-        Ok(Judged::Not) => tried(fs::TOO_OLD.to_owned()),
-        Ok(Judged::Well | Judged::Errors) => None,
-        Err(error) => tried(error.to_string()),
+        Ok(_) => None,
+        Err(error) => Some(Outcome::Tried("fsck", error.to_string())),
     }
 }
 
