@@ -27,7 +27,7 @@ fn the_other_node_gets_the_volume_when_the_lease_has_run_out_and_not_before() {
     eventually("silence", || {
         let reply = pair.b.up(mode, &volume);
         reply.is_failure(&["host 1 (node-a)"]);
-        reply.message.contains(" s sanlock takes it for dead")
+        reply.message.contains("gave its last sign of life")
     });
     eventually("the end of the lease", || {
         let reply = pair.b.up(mode, &volume);

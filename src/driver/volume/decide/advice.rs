@@ -195,13 +195,13 @@ pub fn held_elsewhere(id: &LvId, holder: Option<&Holder>) -> String {
     let (host, name) = (holder.host, &holder.name);
     let held =
         format!("{id} is held by another node, host {host} ({name}), and only one can have it");
-    let (silent, dead_after) = (holder.silent, holder.dead_after);
-    if silent <= holder.every.saturating_mul(2) {
+    // sanlock renews a lease every 20 s.
+    if holder.silent <= 40 {
         return format!("{held}. {free}");
     }
     format!(
-        "{held}. That node gave its last sign of life {silent} s ago. Wait: in {} s sanlock takes it for \
-         dead, and this node can have the volume. Nobody can safely have it earlier",
-        dead_after.saturating_sub(silent)
+        "{held}. That node gave its last sign of life {} s ago. Wait: once sanlock takes it for dead, this node can \
+         have the volume. Nobody can safely have it earlier",
+        holder.silent
     )
 }

@@ -57,8 +57,6 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             host: 7,
             name: text("node-7"),
             silent,
-            every: 20,
-            dead_after: 157,
         }))
     };
     let full = |what, percent| Reason::PoolFull {
