@@ -1,8 +1,6 @@
-use std::path::PathBuf;
-
 use anyhow::{Context, Result};
 
-use crate::host::{Command, DeviceNumber, Host, Node, Output};
+use crate::host::{Command, Host, Node, Output};
 use crate::names::{Filesystem, Foreign, FsType, Shown};
 
 /// blkid(8): "the specified token was not found, or no identification", which it also answers for
@@ -42,41 +40,6 @@ fn ask(host: &Host, device: &Node, more: &[&str]) -> Result<Probed> {
         .run(&command)
         .with_context(|| format!("probing {}", device.name.shown()))?;
     Ok(parse(&output))
-}
-
-/// A device of this node on which blkid finds something that has a UUID.
-pub struct Identified {
-    pub device: PathBuf,
-    pub number: DeviceNumber,
-    pub uuid: String,
-    /// Of a btrfs, the UUID that this disk has among its disks. Else empty.
-    pub part: String,
-}
-
-/// Probes all devices of the node, without blkid's cache. Left out are those that another device is on,
-/// such as the paths of a multipath device: what is there is that one's.
-pub fn all(host: &Host) -> Result<Vec<Identified>> {
-    let command = Command::reads("blkid", host.limits.query)
-        .args(["--cache-file", "/dev/null", "--output", "export"])
-        .accept(&[0, NOTHING]);
-    let output = host.run(&command).context("probing all devices")?;
-    let one = |record: &str| {
-        let value = |key| value(record.as_bytes(), key);
-        let device = PathBuf::from(value("DEVNAME")?);
-        // One that has gone meanwhile has none.
-        let number = host.kernel.device_number(&device).ok()??;
-        let holders = PathBuf::from(format!("/sys/dev/block/{number}/holders"));
-        let holders = host.kernel.list(&holders).unwrap_or_default();
-        holders.is_empty().then_some(())?;
-        Some(Identified {
-            number,
-            device,
-            uuid: value("UUID")?,
-            part: value("UUID_SUB").unwrap_or_default(),
-        })
-    };
-    let export = String::from_utf8_lossy(&output.stdout);
-    Ok(export.split("\n\n").filter_map(one).collect())
 }
 
 /// Whether wipefs(8) lists several signatures; with `--no-act` it changes nothing. blkid of util-linux

@@ -15,11 +15,11 @@ mod tools;
 pub const EXAMINE: &str = "examine";
 pub const SUPERBLOCK: &str = "superblock";
 
-pub use blkid::{Identified, Probed, all, has_several, probe, probe_filesystems};
+pub use blkid::{Probed, has_several, probe, probe_filesystems};
 pub(crate) use scan::asked;
 pub use scan::{
     Backup, Examination, Extent, Opened, TINY, Unreadable, ZEROED, scan, superblock_of,
 };
-pub use superblock::{Beyond, Condition, Family, Superblock};
+pub use superblock::{Condition, Family, Superblock};
 pub(crate) use tools::{check, grow, mkfs};
 pub use tools::has_errors;

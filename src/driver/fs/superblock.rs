@@ -56,16 +56,6 @@ pub enum Condition {
     Errors,
 }
 
-/// The parts of a filesystem that are on other devices.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Beyond {
-    Nothing,
-    /// This is one of its disks.
-    Disks,
-    /// Its journal, which has this UUID.
-    Journal(String),
-}
-
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Superblock {
     pub family: Family,
@@ -83,7 +73,8 @@ pub struct Superblock {
     /// number last, and mke2fs its superblock, after all else is on the disk: an ext that has one is
     /// whole, unless the disk has lost what it said to have written.
     pub in_progress: bool,
-    pub beyond: Beyond,
+    /// Whether a part of it is on another device: a disk of a btrfs, or the journal of an ext.
+    pub is_part: bool,
     /// The type, where it is beyond doubt that this filesystem is alone on the device: see [`named`].
     pub alone: Option<FsType>,
 }
@@ -192,12 +183,6 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         Condition::Unknown
     };
     let has_journal = fields.le32(0x5C)? & COMPAT_HAS_JOURNAL != 0;
-    // `s_journal_inum`: the journal is a file of the filesystem itself.
-    let beyond = if has_journal && fields.le32(0xE0)? == 0 {
-        Beyond::Journal(fields.uuid(0xD0)?)
-    } else {
-        Beyond::Nothing
-    };
     Some(Superblock {
         family: Family::Ext,
         uuid: fields.uuid(0x68)?,
@@ -208,7 +193,8 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         // Very old tools leave `s_mkfs_time` 0. Growing rewrites the backups, `s_wtime` with them.
         newest_time: Some(made.max(written).max(mounted)),
         in_progress: false,
-        beyond,
+        // `s_journal_inum`: the journal is a file of the filesystem itself.
+        is_part: has_journal && fields.le32(0xE0)? == 0,
         alone: None,
     })
 }
@@ -238,7 +224,7 @@ fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
         condition: Condition::Unknown,
         newest_time: None,
         in_progress: fields.byte(126)? != 0,
-        beyond: Beyond::Nothing,
+        is_part: false,
         alone: None,
     })
 }
@@ -266,10 +252,7 @@ fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
         newest_time: None,
         in_progress,
         // `num_devices`
-        beyond: match fields.le64(0x88)? {
-            0 | 1 => Beyond::Nothing,
-            _ => Beyond::Disks,
-        },
+        is_part: fields.le64(0x88)? > 1,
         alone: None,
     })
 }

@@ -1,11 +1,11 @@
 //! Whether the kernel has mounted the filesystem that was decided on: tools and kernel read it after the
-//! driver did, and a btrfs brings disks of its own choice.
+//! driver did.
 
 use std::path::Path;
 
 use super::source::{Source, by_hand};
 use super::table::Row;
-use crate::host::{DeviceNumber, Kernel, own_name};
+use crate::host::{Kernel, own_name};
 use crate::names::FsType;
 
 const BTRFS: &str = "/sys/fs/btrfs";
@@ -25,13 +25,7 @@ pub fn difference(kernel: &Kernel, source: &Source, row: &Row) -> Option<&'stati
         }
         // The kernel tells nobody its UUID without an ioctl. There is one superblock to mount it by.
         FsType::Xfs => None,
-        FsType::Btrfs if !is_btrfs(kernel, source) => Some(ANOTHER),
-        FsType::Btrfs => {
-            let known = source.disks?;
-            let is_known = |disk: &DeviceNumber| *disk == source.number || known.contains(disk);
-            let all_known = row.disks.iter().all(is_known);
-            (!all_known).then_some("the kernel has taken a disk of a copy for one of its disks")
-        }
+        FsType::Btrfs => (!is_btrfs(kernel, source)).then_some(ANOTHER),
     }
 }
 

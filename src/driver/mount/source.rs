@@ -10,8 +10,6 @@ pub struct Source<'a> {
     pub node: &'a Node,
     pub number: DeviceNumber,
     pub filesystem: &'a Filesystem,
-    /// Devices that a btrfs may have beside this one. `None`: any.
-    pub disks: Option<&'a [DeviceNumber]>,
     pub options: &'a MountOptions,
     pub read_only: bool,
     /// This very call has made its filesystem.

@@ -1,7 +1,6 @@
-//! btrfs: what is mounted need not be its root, and it may be on several volumes.
+//! btrfs: what is mounted need not be its root.
 
 use crate::prelude::*;
-use crate::users::parts::btrfs_on_two;
 
 #[test]
 fn a_subvolume_is_for_as_many_pods_as_the_whole() {
@@ -27,22 +26,6 @@ fn a_subvolume_is_for_as_many_pods_as_the_whole() {
         brought_up(&node, &volume, "of the subvolume");
         group.assert_recorded(mode.lv(), "btrfs");
         assert_eq!(mounts(), before, "{mode:?}");
-    }
-}
-
-#[test]
-fn a_btrfs_on_two_volumes_is_mounted_by_either_name() {
-    for mode in BOTH_MODES {
-        let node = Node::new(mode);
-        let group = Group::new(mode.lv());
-        let volumes = btrfs_on_two(&group, "on both");
-        for volume in &volumes {
-            println!("{mode:?}, {}", volume.device());
-            for _ in 0..2 {
-                brought_up(&node, volume, "on both");
-            }
-        }
-        assert_eq!(group.tags("one"), group.tags("two"), "one filesystem");
     }
 }
 

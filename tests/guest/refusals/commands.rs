@@ -25,8 +25,6 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("larger-sectors", "vgextend ", "tests/guest/data/sectors.rs"),
     ("larger-sectors", "lvchange --activate ", "tests/guest/data/sectors.rs"),
     ("large-blocks", "lvremove ", "as of `new-not-blank`"),
-    ("mixed-up", "lvchange -an", "tests/guest/users/parts.rs"),
-    ("mixed-up", "btrfs device scan ", "tests/guest/users/parts.rs"),
     ("partial", "lvchange -an ", "tests/guest/data/partial.rs"),
     ("read-only-volume", "lvchange --refresh ", "tests/guest/users/read_only.rs"),
     ("read-only-volume", "blockdev --setrw ", "tests/guest/users/read_only.rs"),

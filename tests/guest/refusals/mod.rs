@@ -310,13 +310,10 @@ refusals! {
         says: "`wipefs --all /dev/mapper/large--blocks-data && ",
         undo: "told wipefs --all",
     }
-    mixed_up {
-        prepare: "lvrename -qq $vg data origin; lvcreate -qq -y -n log -L 4m $vg
-            mke2fs -q -O journal_dev -b 1024 ${dev%data}log
-            mke2fs -q -t ext4 -b 1024 -J device=${dev%data}log ${dev%data}origin
-            lvcreate -qq -y -s -n data -L 32m $vg/origin",
-        says: "mixed-up/origin",
-        undo: "told mount -o ro,noload DIR=/mnt; umount /mnt; lvremove -qq -y $vg/data; lvrename -qq $vg origin data",
+    several_devices {
+        prepare: "lvcreate -qq -y -n log -L 4m $vg; mke2fs -q -O journal_dev -b 1024 ${dev%data}log
+            mke2fs -q -t ext4 -b 1024 -J device=${dev%data}log $dev",
+        undo: "told mount -o ro DIR=/mnt; umount /mnt; wipefs -qa $dev; lvremove -qq -y $vg/log",
     }
     read_only_volume {
         prepare: "mkfs.ext4 -q $dev; lvchange -qq --permission r $vg/data",

@@ -6,6 +6,6 @@ mod collisions;
 mod descriptors;
 pub mod host;
 mod openers;
-pub mod parts;
+mod parts;
 mod propagation;
 mod read_only;

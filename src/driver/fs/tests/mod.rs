@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind, Write};
 
 use super::scan::{Backup, Examination, Extent, examine};
-use super::superblock::{Beyond, Condition, Family, ReadAt, Superblock, ext_backup, read_primary};
+use super::superblock::{Condition, Family, ReadAt, Superblock, ext_backup, read_primary};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -117,7 +117,7 @@ fn a_whole_superblock_is_read() {
         condition: Condition::Unknown,
         newest_time: Some(300),
         in_progress: false,
-        beyond: Beyond::Nothing,
+        is_part: false,
         alone: None,
     };
     let other = |family, size, sector| Superblock {
@@ -141,17 +141,17 @@ fn a_whole_superblock_is_read() {
 #[rustfmt::skip] // a row is a line
 fn what_is_on_other_devices_is_told_by_the_superblock() {
     const JOURNAL: &[u8] = &[4];
-    let cases: [(&str, u64, Change, Change, Beyond); 6] = [
-        ("ext, no journal", 1024, EXT, &[], Beyond::Nothing),
-        ("ext, its journal is inode 8", 1024, EXT, &[(0x5C, JOURNAL), (0xD0, UUID_BYTES), (0xE0, &[8])], Beyond::Nothing),
-        ("ext, its journal is elsewhere", 1024, EXT, &[(0x5C, JOURNAL), (0xD0, UUID_BYTES)], Beyond::Journal(UUID.to_owned())),
-        ("xfs", 0, XFS, &[], Beyond::Nothing),
-        ("btrfs, one disk", 64 * KIB, BTRFS, &[(0x88, &[1])], Beyond::Nothing),
-        ("btrfs, two disks", 64 * KIB, BTRFS, &[(0x88, &[2])], Beyond::Disks),
+    let cases: [(&str, u64, Change, Change, bool); 6] = [
+        ("ext, no journal", 1024, EXT, &[], false),
+        ("ext, its journal is inode 8", 1024, EXT, &[(0x5C, JOURNAL), (0xD0, UUID_BYTES), (0xE0, &[8])], false),
+        ("ext, its journal is elsewhere", 1024, EXT, &[(0x5C, JOURNAL), (0xD0, UUID_BYTES)], true),
+        ("xfs", 0, XFS, &[], false),
+        ("btrfs, one disk", 64 * KIB, BTRFS, &[(0x88, &[1])], false),
+        ("btrfs, two disks", 64 * KIB, BTRFS, &[(0x88, &[2])], true),
     ];
     for (name, at, fields, more, want) in cases {
         let found = primary(at, &with(fields, more)).unwrap();
-        assert_eq!(found.beyond, want, "{name}");
+        assert_eq!(found.is_part, want, "{name}");
     }
 }
 

@@ -86,7 +86,6 @@ impl FirstMount<'_> {
             node: &self.on.node,
             number: self.on.device.number,
             filesystem: &how.filesystem,
-            disks: how.disks.as_deref(),
             options: &options,
             read_only: self.job.options.read_only,
             is_new: self.is_new,

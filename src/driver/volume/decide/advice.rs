@@ -106,29 +106,6 @@ pub fn larger_sectors(id: &LvId, sectors: &Sectors) -> String {
     )
 }
 
-pub fn mixed_up(id: &LvId, fs: FsType, with: &[String]) -> String {
-    let same = match with {
-        [] => String::new(),
-        with => {
-            let some: Vec<&str> = with.iter().take(4).map(String::as_str).collect();
-            format!(" The same UUIDs are on {}.", some.join(", "))
-        }
-    };
-    if fs.is_ext() {
-        return format!(
-            "{id} holds {fs} with its journal on another device, and is a snapshot or has copies. A mount could use \
-             the journal of the wrong one. Nothing was written.{same} Remove the copies, or mount the original. To \
-             read a snapshot, run `mount -o ro,noload {} DIR`",
-            id.device().shown()
-        );
-    }
-    format!(
-        "{id} is one of several disks of a {fs}, and there are copies of them: the kernel could take a copy for a \
-         disk. Nothing was written.{same} Remove the copies (`lvremove`), or deactivate those that are no snapshots \
-         (`lvchange -an`), and run `btrfs device scan --forget && btrfs device scan`"
-    )
-}
-
 /// The commands that repair a thin pool once nothing uses its volumes.
 pub fn repair_pool(pool: &LvId) -> String {
     let (vg, name) = (pool.vg(), pool.lv());

@@ -7,7 +7,6 @@ use nix::mount::MsFlags;
 
 use super::facts::Elsewhere;
 use super::reason::Reason;
-use crate::host::DeviceNumber;
 use crate::lvm::Spread;
 use crate::mount::Row;
 use crate::names::{Bytes, Filesystem, FsType, LvId, LvName};
@@ -160,9 +159,6 @@ pub struct Mount {
     /// The filesystem is mounted already, in these other mount namespaces or where no mount table shows it.
     /// Mounting it again gives the same filesystem.
     pub alive: Option<Vec<Elsewhere>>,
-    /// Devices that a btrfs may have beside the volume's own. `None`: it is mounted already, so its devices are
-    /// not checked.
-    pub disks: Option<Vec<DeviceNumber>>,
 }
 
 impl Mount {
@@ -174,7 +170,6 @@ impl Mount {
             grow: Grow::Not,
             record: false,
             alive: None,
-            disks: Some(Vec::new()),
         }
     }
 }

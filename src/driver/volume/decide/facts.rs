@@ -9,7 +9,6 @@ use anyhow::{Context, Result};
 use super::doubt::Doubt;
 use crate::crypt::{DmTable, Header};
 use crate::fs::Condition;
-use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
 use crate::lvm::{Group, LeaseState, Volume};
 use crate::mount::Row;
@@ -212,8 +211,8 @@ pub struct FilesystemState {
     /// The largest blocks with which this kernel mounts a filesystem of its type.
     pub largest_block: Bytes,
     pub condition: Condition,
-    /// `None`: the whole filesystem is on the volume.
-    pub parts: Option<Parts>,
+    /// Whether a part of it is on another device.
+    pub is_part: bool,
 }
 
 /// The least that a filesystem reads and writes at once, and what its device allows.
@@ -243,18 +242,6 @@ pub struct Fitting {
     pub disks: Vec<PathBuf>,
     /// Their free space.
     pub free: Bytes,
-}
-
-/// The devices of a filesystem on several devices: a btrfs of several disks, or an ext with its journal on
-/// another device. Kernel and tools find the parts by UUID alone.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Parts {
-    /// Other devices with the same UUIDs: its snapshots, its origin, copies.
-    pub twins: Vec<String>,
-    /// Several devices with the UUIDs of one other part: only one of them can be that part.
-    pub ambiguous: Vec<String>,
-    /// The disks of btrfs on this node whose UUIDs no other device has.
-    pub disks: Vec<DeviceNumber>,
 }
 
 /// Where a failed filesystem is mounted.

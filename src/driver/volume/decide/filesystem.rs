@@ -39,7 +39,6 @@ pub fn claimed(facts: &Facts, found: Option<&Filesystem>, volume: &Volume, wish:
     }
     Ok(Decision::Mount(Mount {
         alive: Some(openers.elsewhere),
-        disks: None,
         ..Mount::of_made(filesystem.clone())
     }))
 }
@@ -82,7 +81,7 @@ pub fn of_filesystem(
             found: filesystem.clone(),
         });
     }
-    // The size of a btrfs counts all of its disks. btrfs checks each of them itself.
+    // btrfs checks that itself.
     if found.covers > found.device && fs != FsType::Btrfs {
         // What LVM extends is larger than what is inside.
         let header = match facts.inside {
@@ -105,7 +104,10 @@ pub fn of_filesystem(
         });
     }
     of_sectors(&found.sectors)?;
-    require_one_filesystem(found, volume)?;
+    // Kernel and tools find the parts by UUIDs, which snapshots and copies have too.
+    if found.is_part {
+        return Err(Reason::SeveralDevices(fs));
+    }
     require_writable(facts, volume, wish)?;
     // Before it is mounted it is recorded, where a tag would allow mkfs.
     if record.making.is_some() || record.permission.is_some() {
@@ -124,26 +126,7 @@ pub fn of_filesystem(
         // content.
         record: made.is_none() || record.content_tags().count() != 1,
         alive: None,
-        disks: Some(found.parts.clone().unwrap_or_default().disks),
     }))
-}
-
-/// Fails if a mount could combine parts of two filesystems, or replay the log of one into the other.
-fn require_one_filesystem(found: &FilesystemState, volume: &Volume) -> Result<(), Reason> {
-    let Some(parts) = &found.parts else {
-        return Ok(());
-    };
-    let fs = found.filesystem.fs;
-    let is_ext = fs.is_ext();
-    // Tools name an ext by its device, so the log of an origin goes to the origin. They find the disks of a
-    // btrfs by UUID.
-    let is_known = is_ext && volume.is_origin() && !volume.is_snapshot();
-    let twins = parts.twins.iter().filter(|_| !is_known);
-    let with: Vec<String> = twins.chain(&parts.ambiguous).cloned().collect();
-    if !with.is_empty() || (is_ext && volume.is_snapshot()) {
-        return Err(Reason::MixedUp { fs, with });
-    }
-    Ok(())
 }
 
 /// Fails if the call wants the other kind of volume, by LVM's tags or by the device that is mounted.

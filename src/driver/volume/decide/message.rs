@@ -1,7 +1,7 @@
 //! The message of each [`Reason`]: what is wrong, then what to do.
 
 use super::advice::{
-    extend_pool, filesystem_failed, held_elsewhere, larger_sectors, mixed_up, no_room, other,
+    extend_pool, filesystem_failed, held_elsewhere, larger_sectors, no_room, other,
     read_only, repair_pool, same_name_advice, writable_again,
 };
 use super::doubt::Doubt;
@@ -306,7 +306,11 @@ impl Reason {
                  Nothing was written. Mount it on a node with larger pages of memory or a newer kernel. {}",
                 without_data(*fs, id, *encrypted)
             ),
-            Self::MixedUp { fs, with } => mixed_up(id, *fs, with),
+            Self::SeveralDevices(fs) => format!(
+                "{id} holds a part of a filesystem ({fs}) that is on several devices, and the driver mounts none: a \
+                 snapshot or a copy could be taken for another part. Nothing was written. Copy the data to a new \
+                 volume: without copies of any part on this node, `mount -o ro {device} DIR` mounts the filesystem"
+            ),
             Self::ReadOnlyVolume { overridden } => format!(
                 "{id} is {}. To write to it, {}. To read what it holds, set readOnly in the pod. Even to be read, a \
                  snapshot of a volume in use has to be writable first: the log of its filesystem must be played back",

@@ -23,7 +23,7 @@ pub use doubt::Doubt;
 pub use encrypted::{of_header, of_opened};
 pub use facts::{
     Content, Decrypted, Elsewhere, Facts, FilesystemState, Fitting, Ground, Inside, Lvm, Mounted,
-    Occupied, Openers, Parts, Place, Pool, Room, Sectors, There, Uses,
+    Occupied, Openers, Place, Pool, Room, Sectors, There, Uses,
 };
 pub use reason::Reason;
 pub use rules::{decide, is_known_inactive, of_locks, require_no_writer};

@@ -141,11 +141,8 @@ pub enum Reason {
         largest: Bytes,
         encrypted: bool,
     },
-    /// A filesystem on several devices, with copies: `with` lists the devices that could be confused.
-    MixedUp {
-        fs: FsType,
-        with: Vec<String>,
-    },
+    /// Only a part of its filesystem is on it.
+    SeveralDevices(FsType),
     /// Whether only the kernel has it read-only.
     ReadOnlyVolume {
         overridden: bool,

@@ -203,7 +203,7 @@ impl Look<'_> {
             largest_block: largest_block(self.subject.host.kernel, fs),
             half: found.in_progress && found.family == Family::of(fs),
             condition: found.condition,
-            parts: self.parts(device, &found.beyond)?,
+            is_part: found.is_part,
         }))
     }
 }

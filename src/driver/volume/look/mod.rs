@@ -7,7 +7,6 @@ mod ground;
 mod in_use;
 mod lvm;
 mod openers;
-mod parts;
 mod tables;
 mod under_lock;
 

@@ -233,14 +233,7 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             largest: size(7),
             encrypted: true,
         },
-        Reason::MixedUp {
-            fs: FsType::Ext4,
-            with: vec![text("vg7/s7")],
-        },
-        Reason::MixedUp {
-            fs: FsType::Btrfs,
-            with: vec![text("vg7/s7"), text("/dev/sd7")],
-        },
+        Reason::SeveralDevices(FsType::Btrfs),
         Reason::ReadOnlyVolume { overridden: false },
         Reason::ReadOnlyVolume { overridden: true },
         Reason::ReadOnlyDisk(text("sd7")),

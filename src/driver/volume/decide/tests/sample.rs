@@ -16,7 +16,7 @@ use crate::volume::decide::decision::{Create, Decision, Grow, Making, Mount, Pur
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
     Content, Decrypted, Elsewhere, Facts, FilesystemState, Fitting, Ground, Inside, Lvm, Mounted,
-    Occupied, Openers, Parts, Pool, Room, Sectors, There, Uses,
+    Occupied, Openers, Pool, Room, Sectors, There, Uses,
 };
 use crate::volume::decide::reason::Reason;
 use crate::volume::device::Device;
@@ -231,7 +231,7 @@ pub fn found(fs: FsType) -> FilesystemState {
         block: Bytes::new(4096),
         largest_block: Bytes::new(4096),
         condition: Condition::Unknown,
-        parts: None,
+        is_part: false,
     }
 }
 
@@ -271,18 +271,6 @@ pub fn fitting(facts: &mut Facts, free: u64) {
         disks: vec!["/dev/sda".into()],
         free: Bytes::new(free),
     });
-}
-
-/// A part of the filesystem is on another device. `twins` have the UUID of this part, `ambiguous` that of the other
-/// part.
-pub fn parts(facts: &mut Facts, fs: FsType, twins: &[&str], ambiguous: &[&str]) {
-    let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-    let parts = Some(Parts {
-        twins: names(twins),
-        ambiguous: names(ambiguous),
-        disks: vec![disk()],
-    });
-    facts.content = Some(Content::Filesystem(FilesystemState { parts, ..found(fs) }));
 }
 
 /// The UUID of its LUKS2 header, and the tags of a volume that is encrypted.
@@ -399,17 +387,8 @@ pub fn noise<const N: usize>(doubts: [Doubt; N]) -> Content {
     }
 }
 
-pub fn disk() -> DeviceNumber {
-    DeviceNumber { major: 8, minor: 1 }
-}
-
 pub const ORIGIN: &str = "public,origin,thickorigin";
 pub const SNAPSHOT: &str = "public,snapshot,thinsnapshot";
-
-pub fn mixed_up(fs: FsType, with: &[&str]) -> Decision {
-    let with = with.iter().map(ToString::to_string).collect();
-    Decision::Refuse(Reason::MixedUp { fs, with })
-}
 
 pub fn young() -> Doubt {
     Doubt::Backup(Backup {
@@ -474,7 +453,6 @@ pub fn mount(fs: FsType, change: fn(&mut Mount)) -> Decision {
         grow: Grow::Not,
         record: true,
         alive: None,
-        disks: Some(Vec::new()),
     };
     change(&mut mount);
     Decision::Mount(mount)

@@ -160,19 +160,9 @@ fn who_has_it_in_a_shared_group() {
 #[rustfmt::skip] // a row is a line
 fn a_part_of_the_filesystem_is_on_another_device() {
     check(&[
-        ("btrfs", |f, w| { w.fs = None; parts(f, Btrfs, &[], &[]); }, mount(Btrfs, |m| m.disks = Some(vec![disk()]))),
-        ("btrfs, a copy of this disk", |f, w| { w.fs = None; parts(f, Btrfs, &["s"], &[]); }, mixed_up(Btrfs, &["s"])),
-        ("btrfs, a copy of this disk, which is its origin", |f, w| { w.fs = None; volume(f).role = ORIGIN.into(); parts(f, Btrfs, &["s"], &[]); }, mixed_up(Btrfs, &["s"])),
-        ("btrfs, a copy of another disk", |f, w| { w.fs = None; parts(f, Btrfs, &[], &["a", "b"]); }, mixed_up(Btrfs, &["a", "b"])),
-        ("btrfs, snapshots alone", |f, w| { w.fs = None; volume(f).role = SNAPSHOT.into(); parts(f, Btrfs, &[], &[]); }, mount(Btrfs, |m| m.disks = Some(vec![disk()]))),
-        ("ext", |f, _| parts(f, Ext4, &[], &[]), mount(Ext4, |m| m.disks = Some(vec![disk()]))),
-        ("ext, a copy", |f, _| parts(f, Ext4, &["s"], &[]), mixed_up(Ext4, &["s"])),
-        ("ext, a copy, to be read", |f, w| { w.read_only = true; parts(f, Ext4, &["s"], &[]); }, mixed_up(Ext4, &["s"])),
-        ("ext, two journals", |f, _| parts(f, Ext4, &[], &["a", "b"]), mixed_up(Ext4, &["a", "b"])),
-        ("ext, an origin and its snapshot", |f, _| { volume(f).role = ORIGIN.into(); parts(f, Ext4, &["s"], &[]); }, mount(Ext4, |m| m.disks = Some(vec![disk()]))),
-        ("ext, an origin, two journals", |f, _| { volume(f).role = ORIGIN.into(); parts(f, Ext4, &["s"], &["a", "b"]); }, mixed_up(Ext4, &["a", "b"])),
-        ("ext, a snapshot whose origin is not active", |f, _| { volume(f).role = SNAPSHOT.into(); parts(f, Ext4, &[], &[]); }, mixed_up(Ext4, &[])),
-        ("ext, a snapshot of a snapshot", |f, _| { volume(f).role = format!("{ORIGIN},snapshot"); parts(f, Ext4, &["s"], &[]); }, mixed_up(Ext4, &["s"])),
+        ("btrfs", |f, w| { w.fs = None; holds(f, Btrfs, |s| s.is_part = true); }, Refuse(Reason::SeveralDevices(Btrfs))),
+        ("ext", |f, _| holds(f, Ext4, |s| s.is_part = true), Refuse(Reason::SeveralDevices(Ext4))),
+        ("ext, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |s| s.is_part = true); }, Refuse(Reason::SeveralDevices(Ext4))),
         ("ext, all of it on a snapshot", |f, _| { volume(f).role = SNAPSHOT.into(); holds(f, Ext4, |_| ()); }, mount(Ext4, |_| ())),
     ]);
 }
@@ -268,19 +258,19 @@ fn nothing_is_there_or_somebody_elses() {
 #[rustfmt::skip] // a row is a line
 fn something_that_cannot_be_seen_has_it() {
     check(&[
-        ("a pod's container, with our record", |f, _| { claimed(f, false); tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.disks = None; m.alive = Some(is_claimed()); })),
+        ("a pod's container, with our record", |f, _| { claimed(f, false); tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.alive = Some(is_claimed()); })),
         ("without our record", |f, _| claimed(f, false), Refuse(Reason::InUse(is_claimed()))),
         ("with the record of another", |f, _| { claimed(f, false); tags(f, "flexvolume.fs=ext4:v"); }, Refuse(Reason::InUse(is_claimed()))),
         ("of the wrong type", |f, w| { w.fs = Some(Xfs); claimed(f, false); tags(f, "flexvolume.fs=ext4:u"); }, wrong("ext4", Xfs)),
         ("nobody knows who", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::InUse(Vec::new()))),
         ("a process that reads", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).processes = vec![process(false)]; tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::Open(vec![process(false)]))),
-        ("a mount that no table shows, with our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.disks = None; m.alive = Some(vec![]); })),
+        ("a mount that no table shows, with our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.alive = Some(vec![]); })),
         ("a pod's container, and the kernel met errors", |f, _| { claimed(f, false); openers(f).has_errors = true; tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::FilesystemFailed(Place::Elsewhere(is_claimed()), Failure::Errors))),
-        ("a pod's container, the kernel met errors, and another will read it", |f, w| { w.read_only = true; claimed(f, false); openers(f).has_errors = true; tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.disks = None; m.alive = Some(is_claimed()); })),
+        ("a pod's container, the kernel met errors, and another will read it", |f, w| { w.read_only = true; claimed(f, false); openers(f).has_errors = true; tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.alive = Some(is_claimed()); })),
         ("a mount that no table shows, and the kernel met errors", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; openers(f).has_errors = true; tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::FilesystemFailed(Place::Elsewhere(vec![]), Failure::Errors))),
         ("a mount that no table shows, without our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; }, Refuse(Reason::StillMounted)),
-        ("a pod, of another subvolume", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some(filesystem(Btrfs, "u")))); mounted_btrfs(f, "/"); w.subvolume = true; w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| { m.record = false; m.disks = None; m.alive = Some(vec![]); })),
-        ("a pod, of one directory", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some(filesystem(Btrfs, "u")))); mounted_btrfs(f, "/a"); w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| { m.record = false; m.disks = None; m.alive = Some(vec![]); })),
+        ("a pod, of another subvolume", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some(filesystem(Btrfs, "u")))); mounted_btrfs(f, "/"); w.subvolume = true; w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| { m.record = false; m.alive = Some(vec![]); })),
+        ("a pod, of one directory", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some(filesystem(Btrfs, "u")))); mounted_btrfs(f, "/a"); w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| { m.record = false; m.alive = Some(vec![]); })),
     ]);
     let (mut facts, wish) = (blank(), wish());
     claimed(&mut facts, true);

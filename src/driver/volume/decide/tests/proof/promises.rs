@@ -1,11 +1,10 @@
 //! The promises of docs/safety.md, as properties of each decision. They are written without the rules of
 //! `decide`.
 
-use super::super::sample::{NOW, ORIGIN, SNAPSHOT, layout, table, volume};
+use super::super::sample::{NOW, layout, table, volume};
 use super::sights::doubts;
 use crate::crypt::Header;
 use crate::lvm::{LeaseState, Record, Volume};
-use crate::names::FsType;
 use crate::volume::decide::decision::{Decision, Grow, Making, Purpose, Wish};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Content, Facts, Lvm, Openers, Pool, Sectors};
@@ -212,22 +211,10 @@ fn volume_of(facts: &Facts) -> &Volume {
     facts.volume().unwrap()
 }
 
-/// Nothing else can be taken for a part of it; but an ext that LVM calls the origin is no copy.
+/// Nothing else can be taken for a part of it.
 fn is_one_filesystem(facts: &Facts) -> bool {
     let content = facts.top_content();
-    let Some(Content::Filesystem(found)) = content else {
-        return true;
-    };
-    let role = volume_of(facts).role.as_str();
-    found.parts.as_ref().is_none_or(|parts| {
-        let is_original = match (found.filesystem.fs, role) {
-            (FsType::Btrfs, _) => parts.twins.is_empty(),
-            (_, SNAPSHOT) => false,
-            (_, ORIGIN) => true,
-            _ => parts.twins.is_empty(),
-        };
-        is_original && parts.ambiguous.is_empty()
-    })
+    !matches!(content, Some(Content::Filesystem(found)) if found.is_part)
 }
 
 /// All was looked at, and no answer is one that nobody could give.

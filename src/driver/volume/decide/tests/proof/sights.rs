@@ -5,7 +5,7 @@ use crate::lvm::{LeaseState, Record};
 use crate::names::{Bytes, FsType, LvUuid, Shown};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
-    Content, Elsewhere, Facts, FilesystemState, Ground, Lvm, Occupied, Openers, Parts, Pool, There,
+    Content, Elsewhere, Facts, FilesystemState, Ground, Lvm, Occupied, Openers, Pool, There,
 };
 use crate::volume::device::Failure;
 
@@ -320,18 +320,11 @@ pub fn contents() -> Vec<Content> {
     let mut on_larger = found(FsType::Xfs);
     on_larger.sectors = larger_sectors();
     all.push(Content::Filesystem(on_larger));
-    let names = || vec!["vg/s".to_owned()];
     for fs in [FsType::Ext4, FsType::Btrfs] {
-        for [twins, ambiguous] in [[vec![], vec![]], [names(), vec![]], [vec![], names()]] {
-            all.push(Content::Filesystem(FilesystemState {
-                parts: Some(Parts {
-                    twins,
-                    ambiguous,
-                    disks: vec![disk()],
-                }),
-                ..found(fs)
-            }));
-        }
+        all.push(Content::Filesystem(FilesystemState {
+            is_part: true,
+            ..found(fs)
+        }));
     }
     all
 }
