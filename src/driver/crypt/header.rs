@@ -17,18 +17,10 @@ const FIRST: &[u8] = b"LUKS\xBA\xBE";
 const SECOND: &[u8] = b"SKUL\xBA\xBE";
 /// The part before the JSON, which the checksum covers too.
 const BINARY: usize = 4096;
-/// Sizes that a copy may have, its JSON included. The second copy begins where the first ends.
-const SIZES: [u64; 9] = [
-    16 << 10,
-    32 << 10,
-    64 << 10,
-    128 << 10,
-    256 << 10,
-    512 << 10,
-    1 << 20,
-    2 << 20,
-    4 << 20,
-];
+/// Sizes that a copy may have, its JSON included, are powers of two from 16 KiB to 4 MiB. The second copy begins where
+/// the first ends.
+const SMALLEST: u64 = 16 << 10;
+const SIZES: usize = 9;
 const CHECKSUM: usize = 448;
 const CHECKSUM_LENGTH: usize = 64;
 
@@ -83,7 +75,7 @@ pub fn read(device: &impl ReadAt) -> io::Result<Option<Header>> {
     let mut copies = Vec::from_iter(copy(0, FIRST));
     let places = match copies.first() {
         Some(first) if is_whole(first) => vec![first.size],
-        _ => SIZES.to_vec(),
+        _ => sizes().collect(),
     };
     for place in places {
         let second = copy(place, SECOND);
@@ -111,6 +103,10 @@ pub fn read(device: &impl ReadAt) -> io::Result<Option<Header>> {
     }))
 }
 
+fn sizes() -> impl Iterator<Item = u64> {
+    (0..SIZES).map(|doubled| SMALLEST << doubled)
+}
+
 /// The copy at this place, if one begins there.
 fn copy(device: &impl ReadAt, place: u64, magic: &[u8]) -> io::Result<Option<HeaderCopy>> {
     let Some(binary) = bytes(device, place, BINARY)? else {
@@ -122,7 +118,8 @@ fn copy(device: &impl ReadAt, place: u64, magic: &[u8]) -> io::Result<Option<Hea
         return Ok(None);
     }
     let size = number(8).unwrap_or(0);
-    let is_sane = SIZES.contains(&size) && number(256) == Some(place) && [0, size].contains(&place);
+    let is_sane =
+        sizes().any(|one| one == size) && number(256) == Some(place) && [0, size].contains(&place);
     let length = usize::try_from(size).unwrap_or(usize::MAX);
     let whole = is_sane.then(|| bytes(device, place, length)).transpose()?;
     let whole = whole.flatten().filter(|whole| is_right(whole));

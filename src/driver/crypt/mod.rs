@@ -1,7 +1,6 @@
 //! LUKS2 on a logical volume, by cryptsetup(8). What may be done is decided elsewhere.
 
 mod header;
-mod key;
 mod layout;
 mod mapping;
 mod table;
@@ -16,11 +15,10 @@ pub const CIPHER: &str = "aes-xts-plain64";
 pub const KEY_SIZES: [u64; 2] = [32, 64];
 
 pub use header::{HEADER_SIZE, Header, read};
-pub use key::read_key_file;
 #[cfg(test)]
 pub use layout::parse as layout_of;
 pub use layout::{Keyslot, Layout, Segment};
 pub use mapping::{Mapping, all_open, is_inside, mapping, mapping_of, name_of, volume_below};
 pub use table::{DmTable, table_of};
-pub use tools::header_of;
 pub(crate) use tools::{close, format, open, resize};
+pub use tools::{header_of, read_key_file};

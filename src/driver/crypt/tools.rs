@@ -1,17 +1,19 @@
 //! cryptsetup(8). The passphrase is its standard input; the volume's lock it inherits beside that.
 
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 
 use super::CIPHER;
 use super::header::Header;
 use super::mapping::name_of;
 use crate::config::Luks;
 use crate::fs::{Opened, asked};
-use crate::host::{Command, Host, Lock, Node, ToolError};
+use crate::host::trust::require_secret;
+use crate::host::{Command, Host, Lock, Node, ToolError, leave_no_core};
 use crate::names::{LvId, LvUuid, Shown};
-use crate::options::Passphrase;
+use crate::options::{LONGEST_PASSPHRASE, Passphrase};
 use crate::volume::Permit;
 
 /// cryptsetup(8), "RETURN CODES": no permission, which is a wrong passphrase.
@@ -22,6 +24,18 @@ const EXISTS_OR_BUSY: i32 = 5;
 /// Reads the header of a device. `None`: it has none.
 pub fn header_of(host: &Host, device: Opened) -> Result<Option<Header>> {
     asked(host, device, super::HEADER, None)
+}
+
+/// Reads a passphrase from a file of the node. From now on this process and its tools leave no core.
+pub fn read_key_file(host: &Host, file: &Path) -> Result<Passphrase> {
+    leave_no_core().context("keeping this process from leaving a core")?;
+    require_secret(file)
+        .map_err(Error::msg)
+        .and_then(|()| {
+            let bytes = host.kernel.read_secret(file, LONGEST_PASSPHRASE)?;
+            Passphrase::of(bytes)
+        })
+        .with_context(|| format!("reading the key_file {}", file.shown()))
 }
 
 fn cryptsetup(limit: Duration, lock: &Lock) -> Command {

@@ -62,16 +62,12 @@ fn are_several(types: &str) -> bool {
         .is_some_and(|first| types.any(|next| next != first))
 }
 
-fn value(export: &[u8], key: &str) -> Option<String> {
-    String::from_utf8_lossy(export)
-        .lines()
-        .filter_map(|line| line.split_once('='))
-        .find(|(name, _)| *name == key)
-        .map(|(_, value)| value.to_owned())
-}
-
 fn parse(output: &Output) -> Probed {
-    let value = |key| value(&output.stdout, key);
+    let export = String::from_utf8_lossy(&output.stdout);
+    let value = |key| {
+        let mut pairs = export.lines().filter_map(|line| line.split_once('='));
+        pairs.find_map(|(name, value)| (name == key).then(|| value.to_owned()))
+    };
     match (output.code, value("TYPE"), value("PTTYPE")) {
         (NOTHING, ..) => Probed::Nothing,
         (AMBIVALENT, ..) => Probed::Several,

@@ -21,5 +21,5 @@ pub use scan::{
     Backup, Examination, Extent, Opened, TINY, Unreadable, ZEROED, scan, superblock_of,
 };
 pub use superblock::{Condition, Family, Superblock};
-pub(crate) use tools::{check, grow, mkfs};
 pub use tools::has_errors;
+pub(crate) use tools::{check, grow, mkfs};

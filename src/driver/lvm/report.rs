@@ -116,10 +116,6 @@ impl Volume {
         self.has_role("thicksnapshot")
     }
 
-    pub fn is_origin(&self) -> bool {
-        self.has_role("origin")
-    }
-
     /// Whether it is a snapshot of a volume that is still there.
     pub fn is_snapshot(&self) -> bool {
         self.has_role("snapshot")

@@ -1,8 +1,8 @@
 //! The message of each [`Reason`]: what is wrong, then what to do.
 
 use super::advice::{
-    extend_pool, filesystem_failed, held_elsewhere, larger_sectors, no_room, other,
-    read_only, repair_pool, same_name_advice, writable_again,
+    extend_pool, filesystem_failed, held_elsewhere, larger_sectors, no_room, other, read_only,
+    repair_pool, same_name_advice, writable_again,
 };
 use super::doubt::Doubt;
 use super::facts::Occupied;
