@@ -79,14 +79,6 @@ impl Volume {
         self.health == OVERFLOWED
     }
 
-    /// How full a snapshot is, in percent, if little is left: it is lost when it is full.
-    pub fn nearly_lost(&self) -> Option<f64> {
-        const NEARLY: u8 = 80;
-        let is_its = self.is_thick_snapshot() && !self.has_overflowed();
-        let (_, percent) = self.filled_to(NEARLY).next().filter(|_| is_its)?;
-        Some(percent)
-    }
-
     pub fn is_pool(&self) -> bool {
         self.layout.contains("pool")
     }
@@ -99,11 +91,6 @@ impl Volume {
 
     pub fn pool_id(&self) -> Option<LvId> {
         Some(LvId::new(self.id.vg().clone(), self.pool.clone()?))
-    }
-
-    /// Finds its pool in such a list.
-    pub fn pool_among<'a>(&self, sorted: &'a [Self]) -> Option<&'a Self> {
-        Self::among(sorted, &self.pool_id()?)
     }
 
     /// Whether it has a snapshot with space of its own, unlike a thin one.
@@ -124,10 +111,6 @@ impl Volume {
     /// By `lv_role`. Source: lvm2 lib/metadata/lv.c, `lv_layout_and_role`.
     fn has_role(&self, role: &str) -> bool {
         self.role.split(',').any(|part| part == role)
-    }
-
-    pub fn is_in(&self, pool: &Self) -> bool {
-        self.pool.as_ref() == Some(pool.id.lv()) && self.id.vg() == pool.id.vg()
     }
 
     /// Whether it is a pool of which something is filled to this percentage or more.
@@ -168,13 +151,6 @@ pub struct Group {
     pub missing: u64,
     #[serde(rename = "vg_exported", deserialize_with = "is_set")]
     pub exported: bool,
-}
-
-impl Group {
-    /// Whether less than a tenth of the space for its metadata is left.
-    pub fn is_metadata_filling(&self) -> bool {
-        self.metadata_free.get() < self.metadata_size.get() / 20
-    }
 }
 
 #[derive(Debug, Deserialize)]

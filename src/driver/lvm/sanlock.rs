@@ -19,17 +19,6 @@ pub struct Holder {
     pub silent: u64,
 }
 
-impl Holder {
-    /// The name without sanlock's UUID before it.
-    pub fn short_name(&self) -> &str {
-        const UUID: usize = 36;
-        match self.name.split_once('.') {
-            Some((uuid, host)) if uuid.len() == UUID => host,
-            _ => &self.name,
-        }
-    }
-}
-
 /// The device of sanlock's leases of a group.
 pub(super) fn leases(vg: &VgName) -> String {
     format!("/dev/mapper/{}-lvmlock", vg.as_str().replace('-', "--"))
@@ -134,15 +123,6 @@ mod tests {
             name: "node-b".to_owned(),
             silent: 49,
         };
-        let unnamed = format!("{}.node-b", "1f0c6e0a-6a52-4d56-9b1c-7d5f3e2a1b0c");
-        let unnamed = Holder {
-            name: unnamed,
-            ..want.clone()
-        };
-        assert_eq!(
-            (want.short_name(), unnamed.short_name()),
-            ("node-b", "node-b")
-        );
         assert_eq!(node(status, 2), Some(want));
         assert_eq!(node(status, 3), None);
         assert_eq!(node(status, 1).unwrap().silent, 0);

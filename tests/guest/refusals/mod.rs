@@ -313,7 +313,7 @@ refusals! {
     several_devices {
         prepare: "lvcreate -qq -y -n log -L 4m $vg; mke2fs -q -O journal_dev -b 1024 ${dev%data}log
             mke2fs -q -t ext4 -b 1024 -J device=${dev%data}log $dev",
-        undo: "told mount -o ro DIR=/mnt; umount /mnt; wipefs -qa $dev; lvremove -qq -y $vg/log",
+        undo: "told mount -o ro DIR=/mnt; umount /mnt; blkdiscard -z $dev; lvremove -qq -y $vg/log",
     }
     read_only_volume {
         prepare: "mkfs.ext4 -q $dev; lvchange -qq --permission r $vg/data",

@@ -143,7 +143,7 @@ fn other_users(inventory: &Inventory, mounts: &[&Row], facts: Option<&Facts>) ->
     }
     let locks = facts.and_then(|facts| facts.locks.as_ref());
     if let Some(LeaseState::Elsewhere(Some(holder))) = locks {
-        users.push(format!("node {}", holder.short_name()));
+        users.push(format!("node {}", holder.name));
     }
     users
 }
@@ -231,7 +231,10 @@ impl Line {
     /// `shop/web-0`, `3 pods`, `host`, `swap`, `dm-5`.
     fn users(&self, inventory: &Inventory, volume: &Volume) -> String {
         if volume.is_pool() {
-            let its = inventory.volumes.iter().filter(|one| one.is_in(volume));
+            let its = inventory
+                .volumes
+                .iter()
+                .filter(|one| one.pool_id().as_ref() == Some(&volume.id));
             return counted(its.count(), "volume");
         }
         let mut users = match self.pods.as_slice() {

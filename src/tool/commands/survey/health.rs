@@ -44,6 +44,14 @@ pub struct Health {
     pub is_kept_idle: bool,
 }
 
+/// How full a snapshot is, in percent, if little is left: it is lost when it is full.
+pub fn nearly_lost(volume: &Volume) -> Option<f64> {
+    const NEARLY: u8 = 80;
+    let is_its = volume.is_thick_snapshot() && !volume.has_overflowed();
+    let (_, percent) = volume.filled_to(NEARLY).next().filter(|_| is_its)?;
+    Some(percent)
+}
+
 impl Health {
     /// Looks at a volume as the request says, and at a pool from outside. `None`: no volume can be looked at.
     pub fn of(
@@ -275,7 +283,7 @@ impl Health {
 
     /// One that ran full is refused, and the words of that say what helps.
     fn snapshot_full(&self) -> Option<Finding> {
-        let percent = self.volume.nearly_lost()?;
+        let percent = nearly_lost(&self.volume)?;
         let finding = format!("the snapshot is {percent:.0} % full");
         let finding = Finding::warning("snapshot-full", finding).word("nearly full");
         let finding = finding.why("a snapshot that is full is lost");

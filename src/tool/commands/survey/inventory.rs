@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use super::health::nearly_lost;
 use super::look::{Look, Request, look};
 use super::objection::objection;
 use super::pods::Pods;
@@ -84,7 +85,7 @@ impl<'a> Inventory<'a> {
 
     /// The thin pool of a volume.
     pub fn pool(&self, volume: &Volume) -> Option<&Volume> {
-        volume.pool_among(&self.volumes)
+        self.volume(&volume.pool_id()?)
     }
 
     pub fn device(&self, volume: &Volume) -> Option<&Device> {
@@ -227,7 +228,7 @@ impl<'a> Inventory<'a> {
         volume.is_pool()
             // A snapshot that is full is of no use to anybody, and somebody is to mend or remove it.
             || volume.has_overflowed()
-            || volume.nearly_lost().is_some()
+            || nearly_lost(volume).is_some()
             || !volume.record.tags.is_empty()
             || self.is_mounted_for_pods(volume)
             || self.has_call(&volume.id)
