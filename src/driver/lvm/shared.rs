@@ -140,6 +140,21 @@ fn state(dump: &str, vg: &str, lock: Option<&str>) -> LeaseState {
     state
 }
 
+/// Why this node cannot use one of the groups whose locks it has started.
+pub(super) fn any_obstacle(host: &Host, limit: Duration) -> Option<String> {
+    if !has_lvmlockd(host) {
+        return None;
+    }
+    let output = dump(host, limit).ok()?;
+    let dump = String::from_utf8_lossy(&output.stdout);
+    let names = dump.lines().filter_map(|line| {
+        let (_, rest) = line.split_once(" vg_name=")?;
+        VgName::parse(rest.split(' ').next()?).ok()
+    });
+    let mut obstacles = names.filter_map(|vg| locks(host, &vg, None, limit).obstacle(&vg));
+    obstacles.next()
+}
+
 /// A group on this node's disks that it cannot use, though no filter leaves it out.
 #[derive(Debug, Clone)]
 pub struct KeptAway {

@@ -4,7 +4,7 @@ use anyhow::Error;
 
 use super::mapped::{Mapped, suspended_inside, with_its_table};
 use super::sanlock::suspended_leases;
-use super::shared::{has_lvmlockd, obstacle};
+use super::shared::{any_obstacle, has_lvmlockd, obstacle};
 use super::udev::Udev;
 use crate::host::{Effect, Host, ToolError, holders};
 use crate::names::{LvId, VgName};
@@ -27,7 +27,11 @@ pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Err
     }
     if let ToolError::Failed { .. } = error {
         let words = error.into();
-        return match vg.and_then(|vg| obstacle(host, vg, LIMIT)) {
+        let obstacle = match vg {
+            Some(vg) => obstacle(host, vg, LIMIT),
+            None => any_obstacle(host, LIMIT),
+        };
+        return match obstacle {
             Some(obstacle) => Error::context(words, obstacle),
             None => words,
         };
