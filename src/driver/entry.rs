@@ -67,7 +67,7 @@ pub fn answer(
 }
 
 /// Gives `work` two hosts, for a person's command: one that only looks, whose tools change nothing, and one for
-/// what changes tags or a name.
+/// what changes tags.
 pub fn with_hosts<T>(
     args: &[OsString],
     work: impl FnOnce(&Host, &Writing, &Loaded) -> Result<T>,

@@ -60,7 +60,7 @@ pub trait Tools {
     }
 }
 
-/// The host of a command for people that changes tags or a name. Only [`crate::with_hosts`] makes one.
+/// The host of a command for people that changes tags. Only [`crate::with_hosts`] makes one.
 pub struct Writing<'a>(pub(crate) &'a Host<'a>);
 
 impl<'a> Deref for Writing<'a> {

@@ -8,7 +8,7 @@ pub const EXIT_CODES: &str = "
 
 Exit codes:
   0  done
-  1  it failed; what was done before that is printed
+  1  it failed, or you said no; what was done before that is printed
   2  the command line is wrong, or only root may do that";
 
 pub const STATUS: &str = "\

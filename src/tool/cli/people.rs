@@ -85,7 +85,7 @@ pub enum Task {
     Check(check::Check),
     /// What is wrong on this node, and the command that helps
     ///
-    /// It looks at tools, LVM, udev, kubelet, config, volumes that need help, and leftovers.
+    /// It looks at config, udev, kubelet, tools, LVM, and volumes that need help.
     /// A note is nothing that can be mended. With --json each finding has a `check`, a stable identifier.
     #[command(after_long_help = help::DOCTOR)]
     Doctor {

@@ -201,13 +201,12 @@ fn an_e2fsck_that_does_not_know_a_feature_says_so_itself() {
     let byte = sh(&format!("od -A n -t u1 -j {INCOMPATIBLE} -N 1 {device}"));
     let incompatible: u8 = byte.parse().unwrap();
     put(&device, COMPATIBLE, &[0x40]);
+    let words = "Get a newer version of e2fsck";
     for log in [0, 4] {
         put(&device, INCOMPATIBLE, &[incompatible | log]);
-        let words = "Get a newer version of e2fsck";
         node.mount("pod", &volume).is_failure(&[words]);
     }
     put(&device, INCOMPATIBLE, &[incompatible]);
-    let words = "the mount succeeds if `e2fsck -p` can repair them";
     node.prints(&["check", &group.path("data")], words, 1);
     put(&device, COMPATIBLE, &[0]);
     node.up("pod", &volume);

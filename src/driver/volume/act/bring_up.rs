@@ -23,11 +23,21 @@ pub fn bring_up(job: &Job, dir: &Path) -> Result<Vec<String>> {
     };
     // Directories come before slow steps: kubelet may remove the directory of a pod that has gone, and a mount made
     // there afterwards would never be unmounted. What is mounted there already may hang.
+    let (mut made, mut are_made) = (Vec::new(), Ok(()));
     if mounted_at(kernel, dir)?.is_none() {
-        make_dirs(kernel, dir)?;
+        made.extend(dir.ancestors().take_while(|dir| !kernel.exists(dir)));
+        are_made = make_dirs(kernel, dir);
     }
-    job.conduct(&job.wish(), |seen, decision, locks| {
-        mount(&job, seen, decision, locks)
+    let mounted = are_made.and_then(|()| {
+        job.conduct(&job.wish(), |seen, decision, locks| {
+            mount(&job, seen, decision, locks)
+        })
+    });
+    mounted.inspect_err(|_| {
+        for dir in made {
+            // Fails, rightly, if somebody has put something there.
+            let _ = kernel.remove_dir(dir);
+        }
     })
 }
 

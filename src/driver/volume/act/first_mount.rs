@@ -41,7 +41,9 @@ impl FirstMount<'_> {
             fs::check(host, node, all, self.lock).map_err(|error| {
                 let repair = by_hand(&self.volume.id, node, "e2fsck -f");
                 Error::from(error).context(format!(
-                    "checking the filesystem of {}; if it has errors, save what is needed and repair it with {repair}",
+                    "checking the filesystem of {}; if e2fsck asks for a newer version, install a newer e2fsprogs or \
+                     mount the volume on another node; if the filesystem has errors, save what is needed and repair \
+                     it with {repair}",
                     self.volume.id
                 ))
             })?;

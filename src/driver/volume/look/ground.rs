@@ -95,8 +95,8 @@ pub(super) fn largest_block(kernel: &Kernel, fs: FsType) -> Bytes {
     const ANY: u64 = u64::MAX;
     let page = kernel.page_size();
     Bytes::new(match Family::of(fs) {
-        // Its cache may then have pages that are as large. Doubt is for the kernel to decide.
-        Family::Xfs if kernel.exists(Path::new(HUGE_PAGES)) => ANY,
+        // Its cache then has pages that are as large.
+        Family::Xfs if is_since_6_12(kernel) && kernel.exists(Path::new(HUGE_PAGES)) => ANY,
         Family::Ext if kernel.exists(Path::new("/sys/fs/ext4/features/blocksize_gt_pagesize")) => {
             ANY
         }
@@ -110,6 +110,17 @@ pub(super) fn largest_block(kernel: &Kernel, fs: FsType) -> Bytes {
             sizes.max().unwrap_or(ANY)
         }
     })
+}
+
+fn is_since_6_12(kernel: &Kernel) -> bool {
+    let release = kernel.read(Path::new("/proc/sys/kernel/osrelease"));
+    let release = release.unwrap_or_default();
+    let mut numbers = release
+        .split(['.', '-'])
+        .map_while(|number| number.parse::<u32>().ok());
+    let release = numbers.next().zip(numbers.next());
+    // Doubt is for the kernel to decide.
+    release.is_none_or(|release| release >= (6, 12))
 }
 
 /// The sectors of all devices of the node.

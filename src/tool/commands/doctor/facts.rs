@@ -105,14 +105,10 @@ impl Lvm {
         let inventory = Inventory::take(host, loaded)?;
         let is_mountable = can_lock && loaded.problem.is_none();
         let look = |volume: &Volume| {
-            // Of what is nobody's only what is broken is told, and nothing is read for that.
-            let longest = if inventory.is_ours(volume) {
-                LONGEST
-            } else {
-                Duration::ZERO
-            };
             let request = Request {
-                longest: Some(longest),
+                longest: Some(LONGEST),
+                // Of what is nobody's only what is broken is told, and nothing is read for that.
+                unread: !inventory.is_ours(volume),
                 ..inventory.request(volume)
             };
             Health::of(&inventory, volume, is_mountable.then_some(request)).0

@@ -18,7 +18,7 @@ pub struct Call {
     pub pod: Option<String>,
     /// kubelet's name of the volume.
     pub name: Option<String>,
-    /// Its option `mountoptions`, with `ro` if it was to be read only.
+    /// Its option `mountoptions`.
     pub mountoptions: Option<String>,
     /// The tools that ran, with their times.
     #[serde(rename = "tools", serialize_with = "as_tools")]

@@ -188,12 +188,14 @@ impl<'a> Inventory<'a> {
             devices: &self.devices,
             tables: &self.tables,
         };
-        let unread = !self.has_time(request.longest);
+        let unread = request.unread || !self.has_time(request.longest);
         let subject = Subject { host, config, id };
         let began = Instant::now();
         let seen = look(subject, Some(known), Request { unread, ..request });
-        let looked = self.looked.get().saturating_add(began.elapsed());
-        self.looked.set(looked);
+        if !unread {
+            let looked = self.looked.get().saturating_add(began.elapsed());
+            self.looked.set(looked);
+        }
         seen
     }
 
