@@ -78,10 +78,17 @@ fn path(text: &str) -> Result<PathBuf, String> {
     Ok(path.to_owned())
 }
 
+fn file(text: &str) -> Result<PathBuf, String> {
+    match text.strip_suffix('/') {
+        Some(_) => Err(format!("{text:?} is a directory, and not a file")),
+        None => path(text),
+    }
+}
+
 /// `None` for the empty text.
 pub fn key_file<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
-    checked(from, |file: String| {
-        (!file.is_empty()).then(|| path(&file)).transpose()
+    checked(from, |name: String| {
+        (!name.is_empty()).then(|| file(&name)).transpose()
     })
 }
 
@@ -121,8 +128,8 @@ impl TryFrom<String> for LogTarget {
         let file = match target.as_str() {
             "syslog" => return Ok(Self::Syslog),
             "none" => return Ok(Self::None),
-            file => {
-                path(file).map_err(|why| format!("\"syslog\", \"none\" or a file, and {why}"))?
+            name => {
+                file(name).map_err(|why| format!("\"syslog\", \"none\" or a file, and {why}"))?
             }
         };
         // <vendor>~<driver>

@@ -1,5 +1,6 @@
 //! Finds the processes that hold a lock, a mount or a device, for messages.
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -109,19 +110,26 @@ impl fmt::Display for Opener {
 }
 
 /// Each block device that another process has open, once for each descriptor, as far as a [`Search`]
-/// gets. Only nodes below some `/dev` are looked at.
+/// gets. Only nodes below some `/dev` are looked at, and of them only those on devtmpfs or tmpfs, which
+/// always answer.
 pub fn of_devices(kernel: &Kernel) -> Vec<(DeviceNumber, Opener)> {
     let search = Search::new(kernel);
     let mut found = Vec::new();
     for pid in search.processes() {
+        let mounts = OnceCell::new();
+        let answers = |mount: u64| {
+            let mounts = mounts.get_or_init(|| kernel.read_of(pid, "mountinfo"));
+            is_in_memory(mounts, mount)
+        };
         let files = search.open_files(pid);
         for (descriptor, _) in files.filter(|(_, target)| may_be_disk(target)) {
-            let number = device_open_as(&proc_file(pid, &format!("fd/{descriptor}")));
             let info = kernel.read_of(pid, &format!("fdinfo/{descriptor}"));
             let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
             // In octal. With O_PATH only a path was opened, and not the device.
             let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
-            if let (Some(number), Some(flags)) = (number, flags.filter(|flags| flags & O_PATH == 0))
+            let file = proc_file(pid, &format!("fd/{descriptor}"));
+            if let Some(flags) = flags.filter(|flags| flags & O_PATH == 0)
+                && let Some(number) = device_open_as(&file, answers)
             {
                 let opener = Opener {
                     pid,
@@ -143,6 +151,16 @@ fn may_be_disk(path: &Path) -> bool {
         && !parts
             .next()
             .is_some_and(|node| OTHERS.iter().any(|one| node == *one))
+}
+
+/// Whether the mount with this id, in this table of mounts, is of a filesystem without any server.
+fn is_in_memory(mountinfo: &str, id: u64) -> bool {
+    let id = id.to_string();
+    let row = mountinfo
+        .lines()
+        .find(|row| row.split(' ').next() == Some(&id));
+    let kind = row.and_then(|row| row.split_once(" - ")?.1.split(' ').next());
+    matches!(kind, Some("devtmpfs" | "tmpfs"))
 }
 
 /// The identity of a process's mount namespace, which no other namespace has.
@@ -234,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_nodes_that_can_be_a_disk_are_looked_at() {
+    fn only_nodes_that_can_be_a_disk_and_always_answer_are_looked_at() {
         let cases = [
             ("/dev/dm-3", true),
             ("/host/dev/mapper/vg-lv", true),
@@ -245,6 +263,11 @@ mod tests {
         ];
         for (path, want) in cases {
             assert_eq!(may_be_disk(Path::new(path)), want, "{path}");
+        }
+        let mounts =
+            "36 35 0:5 / /dev rw - devtmpfs dev rw\n37 36 0:6 / /dev/x rw shared:1 - fuse.x x rw\n";
+        for (id, want) in [(36, true), (37, false), (3, false), (38, false)] {
+            assert_eq!(is_in_memory(mounts, id), want, "{id}");
         }
     }
 }

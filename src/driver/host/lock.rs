@@ -50,11 +50,16 @@ impl Kernel {
     /// it. LVM, mkfs and mount make files in /run, so they may read a directory that has the label of /run.
     pub fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
         loop {
-            let mut all = DirBuilder::new();
-            match all.recursive(true).mode(0o700).create(path) {
-                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+            let mut private = DirBuilder::new();
+            private.mode(0o700);
+            if let Some(dir) = path.parent() {
+                private.recursive(true).create(dir)?;
+            }
+            match private.recursive(false).create(path) {
                 // A domain that may not do this needs a policy of the node's own.
-                _ => _ = selinux::label_as(path, Path::new("/run")),
+                Ok(()) => _ = selinux::label_as(path, Path::new("/run")),
+                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+                Err(_) => {}
             }
             let file = match open(path) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,

@@ -10,7 +10,6 @@ use std::str::FromStr;
 
 use nix::fcntl::OFlag;
 use nix::sys::stat::{major, minor};
-use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeviceNumber {
@@ -59,15 +58,21 @@ pub(super) fn open_path(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// The number of the block device that a process has open as this file of `/proc/pid/fd`. The kernel says what it
-/// knows: the server of a filesystem is not asked, since it could keep the answer. Source: statx(2).
-pub(super) fn device_open_as(descriptor: &Path) -> Option<DeviceNumber> {
-    let known = statx(CWD, descriptor, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE).ok()?;
-    let is_block_device = FileType::from_raw_mode(known.stx_mode.into()).is_block_device();
-    is_block_device.then(|| DeviceNumber {
-        major: known.stx_rdev_major.into(),
-        minor: known.stx_rdev_minor.into(),
-    })
+/// The number of the block device that a process has open as this file of `/proc/pid/fd`. `answers` says of a mount's
+/// id whether its filesystem can be asked: most could keep the answer.
+pub(super) fn device_open_as(
+    descriptor: &Path,
+    answers: impl FnOnce(u64) -> bool,
+) -> Option<DeviceNumber> {
+    // Held as a location first, since the process can put another file in the descriptor's place.
+    let held = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlag::O_PATH.bits())
+        .open(descriptor)
+        .ok()?;
+    answers(mount_id_of(&held).ok()?)
+        .then(|| block_device(&held.metadata().ok()?))
+        .flatten()
 }
 
 /// Source: proc(5), `/proc/pid/fdinfo`, since Linux 3.15.

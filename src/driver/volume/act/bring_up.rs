@@ -94,7 +94,7 @@ fn mount(
     seen.claim = None;
     let mut remarks = Vec::from_iter(first.prepare()?);
     // The device is pinned, and this call has the volume's lock: only another user can have come meanwhile.
-    if seen.may_have_users() && !seen.is_still_free()? {
+    if seen.took_long() && !seen.is_still_free()? {
         return Ok(None);
     }
     remarks.extend(first.mount()?);

@@ -156,8 +156,8 @@ impl Reason {
             Self::Partial => format!(
                 "{id} is partial: one of its disks is missing (`pvs`, `lvs -a -o +devices {vg}`). Bring the disk \
                  back. If you cannot, and only a cache was on that disk, end the pods of the volume, and run \
-                 `lvchange -an {id} && lvconvert --uncache --force {id}`: the other disks have what was written \
-                 back. Else restore the volume from a backup"
+                 `lvchange -an {id} && lvconvert --uncache --force {id}` (of a thin volume, the latter with its pool): \
+                 the other disks have what was written back. Else restore the volume from a backup"
             ),
             Self::SnapshotFull => format!(
                 "{id} is a snapshot that has run full, so its content is lost. The original volume is not \

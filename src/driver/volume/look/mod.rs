@@ -101,12 +101,12 @@ impl<'a> Look<'a> {
     }
 
     /// Whether the look took so long that others may have changed something.
-    fn took_long(&self) -> bool {
+    pub fn took_long(&self) -> bool {
         self.began.elapsed() >= LONG
     }
 
     /// Whether others may have opened the device since that was asked.
-    pub fn may_have_users(&self) -> bool {
+    fn may_have_users(&self) -> bool {
         self.asked_for_users.get().elapsed() >= LONG
     }
 

@@ -113,7 +113,7 @@ impl<'a> Look<'a> {
             return Ok(false);
         }
         // Of what is mounted already, the openers are known.
-        if !matches!(self.facts.content, Some(Content::Claimed(_))) {
+        if self.may_have_users() && !matches!(self.facts.content, Some(Content::Claimed(_))) {
             self.facts.openers = Some(self.openers(1)?);
             require_no_writer(&self.facts).map_err(|reason| Refusal::of(&self.facts.id, reason))?;
         }
