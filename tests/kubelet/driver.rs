@@ -111,11 +111,11 @@ impl Driver {
     }
 
     /// The call-outs that do something to a volume, in order, each once if it came several times
-    /// in a row. The controller asks `isattached` whenever it likes.
+    /// in a row. The controller asks `isattached`, and what the driver does not have, whenever it likes.
     pub fn order(&self) -> String {
         let names = self.calls().into_iter().map(|call| call.name);
         let mut names: Vec<String> = names
-            .filter(|name| !matches!(name.as_str(), "init" | "getvolumename" | "isattached"))
+            .filter(|name| !matches!(name.as_str(), "init" | "other" | "isattached"))
             .collect();
         names.dedup();
         names.join(" ")
