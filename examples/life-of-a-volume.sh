@@ -124,7 +124,7 @@ show "lvcreate --quiet --yes --snapshot --size 12m --name data-1-now demo/data-1
 show "dd if=/dev/urandom of=\$pod/new bs=1M count=10 conv=fsync status=none"
 # 1 is a fault, 3 a warning. This machine may have others, such as a missing tool for xfs.
 show "flexvolume-lvm doctor --quiet || true"
-helps=$(./lvm doctor --quiet | sed -n 's/^ *run: `\(lvextend [^`]*\)`.*/\1/p' || true)
+helps=$(./lvm doctor --quiet | sed -n 's/^ *run: .\(lvextend .*\).$/\1/p' || true)
 
 say "The command that doctor prints helps"
 show "${helps:?doctor names no command}"
