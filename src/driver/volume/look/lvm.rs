@@ -6,7 +6,6 @@ use anyhow::Result;
 
 use super::Look;
 use crate::lvm::{self, LeaseState};
-use crate::mount::Row;
 use crate::names::{LvId, LvName};
 use crate::volume::decide::{Facts, Lvm, Pool, Room, Wish};
 use crate::volume::job::Subject;
@@ -43,10 +42,7 @@ impl Look<'_> {
             && uses.suspended.is_some()
         {
             uses.suspended = top.suspended(kernel);
-            let rows: Vec<&Row> = uses.mounts.iter().map(|mounted| &mounted.row).collect();
-            if uses.there.is_none() && uses.suspended.is_none() {
-                uses.failure = top.failure(kernel, &rows);
-            }
+            self.see_failure();
         }
     }
 

@@ -23,7 +23,7 @@ use anyhow::{Context, Error, Result};
 
 use super::job::{Job, Subject};
 use crate::lvm::Volume;
-use crate::mount::{KubeletPath, is_kubelets};
+use crate::mount::{KubeletPath, Row, is_kubelets};
 use crate::names::LvUuid;
 use crate::volume::decide::{Content, Decision, Facts, Level, Mounted, Uses, Wish, decide};
 use crate::volume::device::Device;
@@ -124,7 +124,10 @@ impl<'a> Look<'a> {
                     Level::Lvm => self.see_lvm(wish),
                     Level::LeaseState => self.facts.locks = self.locks(),
                     Level::Openers => self.facts.openers = Some(self.openers(0)?),
-                    Level::Ground => self.facts.ground = Some(self.ground()?),
+                    Level::Ground => {
+                        self.see_failure();
+                        self.facts.ground = Some(self.ground()?);
+                    }
                     Level::Content => {
                         self.facts.content =
                             Some(self.content().unwrap_or_else(|error| failed(&error)));
@@ -192,11 +195,24 @@ impl<'a> Look<'a> {
         if let Some(job) = self.asker.job {
             in_use::see_places(&job, table, top, &mut uses)?;
         }
-        if uses.suspended.is_none() {
+        if uses.there.is_none() && uses.suspended.is_none() {
             uses.failure = top.failure(kernel, &rows);
         }
         uses.inside = inside;
         Ok(Some(uses))
+    }
+}
+
+impl Look<'_> {
+    /// Looks once more how the mounted filesystem has failed.
+    fn see_failure(&mut self) {
+        let top = self.facts.top().cloned();
+        if let (Some(top), Some(uses)) = (top, &mut self.facts.uses)
+            && uses.suspended.is_none()
+        {
+            let rows: Vec<&Row> = uses.mounts.iter().map(|mounted| &mounted.row).collect();
+            uses.failure = top.failure(self.subject.host.kernel, &rows);
+        }
     }
 }
 
