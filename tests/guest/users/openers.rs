@@ -113,7 +113,7 @@ fn a_look_by_hand_keeps_nobody_from_mounting_a_volume() {
         assert_eq!(said.unwrap(), "kept", "{:?}", by_hand.status);
     };
     // In the middle of its look.
-    for args in [&["check", &id][..], &["status", &id], &["doctor"]] {
+    for args in ["check", "status"].map(|command| [command, &id]) {
         let (tools, node) = Tools::new().held("blkid").node();
         let mut asks = Command::new(node.exe());
         let asks = asks.args(args).stdout(Stdio::piped()).spawn().unwrap();

@@ -59,7 +59,15 @@ fn tried(host: &Host, seen: &Look) -> Option<Outcome> {
             device.path.shown()
         ))),
         Ok(_) => None,
-        Err(error) => Some(Outcome::Tried("fsck", error.to_string())),
+        Err(error) => Some(Outcome::Tried(
+            "fsck",
+            format!(
+                "e2fsck gives up on {}; if e2fsck asks for a newer version, install a newer e2fsprogs or mount the volume \
+             on another node; if the filesystem has errors, `e2fsck -n {}` lists them: {error}",
+                device.id,
+                device.path.shown()
+            ),
+        )),
     }
 }
 
