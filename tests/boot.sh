@@ -107,7 +107,7 @@ need_zizmor() {
 # A guest that sees this machine's files has what is installed here.
 GUEST_TOOLS=(lvs:lvm2 thin_check:thin-provisioning-tools mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs
     mkfs.btrfs:btrfs-progs udevadm:udev lsblk:util-linux modprobe:kmod busybox:busybox-static
-    mkfs.vfat:dosfstools sfdisk:fdisk cryptsetup:cryptsetup-bin keyctl:keyutils jq:jq)
+    mkfs.vfat:dosfstools sfdisk:fdisk cryptsetup:cryptsetup-bin keyctl:keyutils jq:jq patchelf:patchelf)
 
 # Everything that a guest needs.
 need_guest() {

@@ -2,8 +2,8 @@
 # The tests:
 #
 #   tests/run.sh                 what to run before sending a change: all that needs no guest, and the core of the
-#                                cases on real LVM, two guests at once, by tests/guest/core.txt. Nine minutes on two
-#                                processors; twelve the first time
+#                                cases on real LVM, two guests at once, by tests/guest/core.txt. Five minutes on two
+#                                processors; ten the first time
 #   tests/run.sh rest            all else that must pass before a change is taken; .ci/run runs both
 #   tests/run.sh full            what costs much and finds little: before a release
 #
@@ -38,9 +38,9 @@
 #                                notice; `data` for the files that decide about data, `changed [REF]`
 #                                for the lines that differ from where this branch left REF (main)
 #
-# The guest is user-mode Linux. It has this machine's files, or with
-# SUITE=bullseye|bookworm|trixie|sid that Debian's own files and kernel, which debootstrap puts into
-# the cache once. Of several, the first has all tests, and the others those of tests/guest/versioned.txt.
+# The guest is user-mode Linux. It has this machine's files and the kernel of Debian's next release, or with
+# SUITE=bullseye|bookworm|trixie|sid that Debian's own files and kernel. The cache gets these once.
+# Of several, the first has all tests, and the others those of tests/guest/versioned.txt.
 #
 # With --full before these, also what takes hours: the driver is killed at every step of every
 # call, and not only at a sample, which FLEXVOLUME_LVM_SEED chooses. Of the calls that are killed

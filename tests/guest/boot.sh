@@ -153,15 +153,14 @@ prepared() {
 guest() {
     local suite all mine run name count number
     prepared "$DIR"
-    [ -n "${SUITE:-}" ] || SUITES=(guest)
+    [ -n "${SUITE:-}" ] || { SUITES=(guest) && need_newer_uml; }
     for suite in "${SUITES[@]}"; do
         mapfile -t all < <(chosen "$suite" "$@")
         [[ ${all[*]} != *packages::* ]] || need_packages
         count=1
         [ ${#all[@]} -lt 10 ] || count=2
-        [ ${#all[@]} -lt 100 ] || count=3
         # Cases differ in length: what is short runs beside what is long.
-        [ -z "$CORE" ] || count=4
+        [ ${#all[@]} -lt 50 ] || count=4
         for ((run = 1; run <= RUNS; run++)); do
             for ((number = count; number >= 1; number--)); do
                 mapfile -t mine < <(printf '%s\n' "${all[@]}" | part_of "$number" "$count")

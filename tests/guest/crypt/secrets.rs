@@ -107,7 +107,7 @@ fn a_passphrase_is_in_no_argument_environment_file_log_or_answer() {
     assert!(log.contains(r#""call":"mount""#) && !shows(&log), "{log}");
     // Not in /run either, where the volume's disk is, too.
     let places = bash(
-        "grep -rlaF -D skip -e canary-that-nobody-sees -e Y2FuYXJ5LXRoYXQtbm9ib2R5 /run || true",
+        "grep -rlazF -D skip -e canary-that-nobody-sees -e Y2FuYXJ5LXRoYXQtbm9ib2R5 /run || true",
     );
     let known = [key, TRACE];
     let mut places = places.lines().filter(|place| !known.contains(place));
