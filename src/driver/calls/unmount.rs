@@ -102,7 +102,7 @@ fn require_not_stuck(host: &Host, config: &Config, device: &Device, table: &Tabl
         return Ok(());
     }
     let id = &device.id;
-    ensure_not_suspended(Subject { host, config, id }, device, None)
+    ensure_not_suspended(Subject { host, config, id }, device)
 }
 
 /// Takes off the global mount that was made before the node's mode was changed, if no pod uses it

@@ -6,12 +6,23 @@ use anyhow::{Context, Error, Result};
 use nix::libc::{EINVAL, ENOENT, ESTALE};
 
 use super::encrypted;
-use super::first_mount::FirstMount;
 use super::make::make;
-use crate::mount::{bind, make_dirs, mounted_at, restrict};
-use crate::volume::decide::Decision;
+use crate::fs;
+use crate::host::holders::name_them;
+use crate::host::{Lock, ToolError};
+use crate::lvm::{self, Volume};
+use crate::mount::{
+    Source, Table, after_undo, bind, by_hand, ensure_unmounted, make_dirs, mount_device,
+    mounted_at, restrict,
+};
+use crate::names::{FsType, LvId};
+use crate::options::MountOptions;
+use crate::volume::decide::{
+    Decision, Elsewhere, Grow, Mount, Place, Reason, Refusal, writable_again,
+};
+use crate::volume::device::{Failure, Pinned};
 use crate::volume::job::{Job, Subject};
-use crate::volume::look::{HeldLocks, Look};
+use crate::volume::look::{HeldLocks, Look, is_shut_down};
 
 /// Mounts the volume's filesystem at `dir`. Returns warnings to show although the call succeeded. A repeated call
 /// succeeds and changes nothing.
@@ -106,4 +117,173 @@ fn is_gone(error: &Error) -> bool {
         .downcast_ref::<std::io::Error>()
         .and_then(std::io::Error::raw_os_error)
         .is_some_and(|code| matches!(code, EINVAL | ENOENT | ESTALE))
+}
+
+/// A filesystem to mount, under its volume's lock.
+struct FirstMount<'a> {
+    job: &'a Job<'a>,
+    dir: &'a Path,
+    volume: Volume,
+    on: Pinned,
+    how: Mount,
+    /// This very call has made it.
+    is_new: bool,
+    lock: &'a Lock,
+}
+
+impl FirstMount<'_> {
+    /// Checks the filesystem, grows ext2, and changes tags that must change before the mount. Returns a warning
+    /// to show although the call succeeded.
+    fn prepare(&self) -> Result<Option<String>> {
+        let (host, mut remark) = (self.job.subject.host, None);
+        let (how, node) = (&self.how, &self.on.node);
+        if how.check {
+            let all = how.grow == Grow::Before;
+            fs::check(host, node, all, self.lock).map_err(|error| {
+                let repair = by_hand(&self.volume.id, node, "e2fsck -f");
+                Error::from(error).context(format!(
+                    "checking the filesystem of {}; if e2fsck asks for a newer version, install a newer e2fsprogs or \
+                     mount the volume on another node; if the filesystem has errors, save what is needed and repair \
+                     it with {repair}",
+                    self.volume.id
+                ))
+            })?;
+        }
+        if how.grow == Grow::Before
+            && let Err(error) = fs::grow(host, how.filesystem.fs, node, self.dir, self.lock)
+        {
+            remark = Some(format!("{} is not grown: {error:#}", self.volume.id));
+        }
+        // A tag that allows mkfs must be gone before there can be data: if this call is killed after the mount,
+        // the repeated one finds the mount and looks no further.
+        if how.record && self.is_recorded_first() {
+            self.record()?;
+        }
+        Ok(remark)
+    }
+
+    fn is_recorded_first(&self) -> bool {
+        let record = &self.volume.record;
+        record.making.is_some() || record.permission.is_some()
+    }
+
+    fn record(&self) -> Result<()> {
+        let luks = self.on.device.luks.as_deref();
+        let tags = self.volume.record.holding(&self.how.filesystem, luks);
+        let host = self.job.subject.host;
+        lvm::retag(host, self.volume.target(), &tags, Some(self.lock))
+    }
+
+    /// Mounts the filesystem, records it in a tag, and grows it if the volume was extended. Returns warnings to
+    /// show although the call succeeded.
+    fn mount(&self) -> Result<Vec<String>> {
+        let Subject { host, id, .. } = self.job.subject;
+        let (how, volume) = (&self.how, &self.volume);
+        if let Some(elsewhere) = how.alive.as_ref().filter(|others| !others.is_empty()) {
+            host.log.about("elsewhere", &name_them(elsewhere));
+        }
+        let options = self.options()?;
+        self.on.device.require_still_there(host.kernel)?;
+        let source = Source {
+            id,
+            node: &self.on.node,
+            number: self.on.device.number,
+            filesystem: &how.filesystem,
+            options: &options,
+            read_only: self.job.options.read_only,
+            is_new: self.is_new,
+        };
+        let mounted = mount_device(host, &source, self.dir, self.lock);
+        let mounted = mounted.map_err(|error| self.unread_log(error));
+        match &how.alive {
+            None => mounted?,
+            Some(elsewhere) => mounted
+                .map_err(|error| not_mounted_again(id, elsewhere, error))
+                .and_then(|()| self.undo_if_shut_down(elsewhere))?,
+        }
+
+        // The volume is mounted with its data: a failure from here on is a warning, and the pod starts.
+        let mut remarks = Vec::new();
+        if !volume.health.is_empty() {
+            remarks.push(format!(
+                "{id} is mounted, but LVM says that it is not well: {}; see `lvs -a -o +devices,lv_health_status {id}`",
+                volume.health
+            ));
+        }
+        if how.record
+            && !self.is_recorded_first()
+            && let Err(error) = self.record()
+        {
+            host.log.about("unrecorded", &format!("{error:#}"));
+        }
+        if how.grow == Grow::After
+            && let Err(error) =
+                fs::grow(host, how.filesystem.fs, &self.on.node, self.dir, self.lock)
+        {
+            remarks.push(format!("{id} is mounted, but not grown: {error:#}"));
+        }
+        Ok(remarks)
+    }
+
+    /// Says what may keep even a pod that only reads from a volume that is read-only itself.
+    fn unread_log(&self, error: Error) -> Error {
+        let (id, device) = (self.job.subject.id, &self.on.device);
+        let reads = self.job.options.read_only && device.is_read_only(self.job.subject.host.kernel);
+        if !reads || !matches!(error.downcast_ref(), Some(ToolError::Failed { .. })) {
+            return error;
+        }
+        error.context(format!(
+            "{id} is read-only itself. If the log of its filesystem must be played back (`dmesg`), as of a snapshot \
+             of a volume in use, {}",
+            writable_again(id, self.volume.overridden)
+        ))
+    }
+
+    /// Unmounts a filesystem that the kernel has shut down: the kernel mounts it again while it is mounted
+    /// elsewhere.
+    fn undo_if_shut_down(&self, elsewhere: &[Elsewhere]) -> Result<()> {
+        let Subject { host, id, .. } = self.job.subject;
+        let mount = mounted_at(host.kernel, self.dir).ok().flatten();
+        if !mount.is_some_and(|mount| is_shut_down(host.kernel, self.dir, mount)) {
+            return Ok(());
+        }
+        let place = Place::Elsewhere(elsewhere.to_owned());
+        let refusal = Refusal::of(id, Reason::FilesystemFailed(place, Failure::ShutDown));
+        let undo = ensure_unmounted(host, self.dir, &Table::default());
+        Err(after_undo(refusal.into(), undo))
+    }
+
+    /// The mount options of the driver, of the node's config and of the pod, the later ones stronger.
+    fn options(&self) -> Result<MountOptions> {
+        let Subject { host, config, id } = self.job.subject;
+        let fs = self.how.filesystem.fs;
+        let of_driver = match fs {
+            // Overrides the superblock: an error in one volume must neither stop the whole node (`tune2fs -e
+            // panic`), nor let writes go on (the default of mke2fs).
+            FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => "errors=remount-ro",
+            // A snapshot has the UUID of its origin, and xfs mounts no UUID twice. Thin ones outlive their origin.
+            FsType::Xfs if self.volume.is_snapshot() || self.volume.pool.is_some() => "nouuid",
+            FsType::Xfs | FsType::Btrfs => "",
+        };
+        let (options, overruled) = MountOptions::of_node(of_driver)?
+            .and(&config.mount_options(id.vg(), fs))
+            .and_of_pod(&self.job.options.mount_options);
+        if !overruled.is_empty() {
+            host.log
+                .about("mountoptions-overruled", &overruled.join(","));
+        }
+        Ok(options)
+    }
+}
+
+/// mount(8) of util-linux 2.41 does not say that the filesystem was shut down, so this adds it.
+fn not_mounted_again(id: &LvId, elsewhere: &[Elsewhere], error: Error) -> Error {
+    if elsewhere.is_empty() {
+        return error;
+    }
+    error.context(format!(
+        "{id} is mounted in another mount namespace ({}), and cannot be mounted here too; if it has \
+         failed (`dmesg`), end each process that has it",
+        name_them(elsewhere)
+    ))
 }

@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::resume::ensure_not_suspended;
 use crate::host::Lock;
 use crate::lvm::{self, Found, Tags, Volume};
 use crate::names::{Bytes, Shown};
-use crate::volume::decide::{Decision, Refusal, Wish, is_known_inactive, repair_pool};
+use crate::volume::decide::{Decision, Reason, Refusal, Wish, is_known_inactive, repair_pool};
 use crate::volume::device::Device;
 use crate::volume::job::{Job, Subject};
 use crate::volume::lock;
@@ -49,7 +48,7 @@ impl Job<'_> {
                 Decision::Resume => {
                     let device = seen.facts.device.as_ref();
                     let device = device.context("a volume without a device is suspended")?;
-                    ensure_not_suspended(self.subject, device, Some(locks.of_volume()?))?;
+                    resume(self.subject, device, locks.of_volume()?)?;
                 }
                 decision => {
                     if let Some(done) = act(seen, decision, &mut locks)? {
@@ -231,4 +230,39 @@ impl Job<'_> {
         };
         lvm::retag(self.subject.host, volume.target(), &tags, lock)
     }
+}
+
+/// Fails if the volume is suspended. If a killed lvextend left it so, first resumes it under its lock, unless it
+/// is encrypted: LVM cannot be asked then.
+pub fn ensure_not_suspended(subject: Subject, device: &Device) -> Result<()> {
+    let Subject { host, config, id } = subject;
+    let kernel = host.kernel;
+    let is_left =
+        || -> Result<bool> {
+            Ok(device.luks.is_none()
+                && device.is_suspended(kernel)
+                && lvm::has_unused_table(host, id)?)
+        };
+    if is_left()? {
+        let lock = lock::hold(kernel, device.target(), config.limits.lock)?;
+        // A running command may have resumed it by now, or an operator may have suspended it again, which leaves
+        // no unused table.
+        if is_left()? {
+            resume(subject, device, &lock)?;
+        }
+    }
+    let Some(name) = device.suspended(kernel) else {
+        return Ok(());
+    };
+    let reason = match device.luks {
+        Some(_) => Reason::SuspendedInside(name),
+        None => Reason::Suspended(name),
+    };
+    Err(Refusal::of(id, reason).into())
+}
+
+/// Resumes a volume that a killed LVM command left suspended: every access to it would wait for ever.
+fn resume(subject: Subject, device: &Device, lock: &Lock) -> Result<()> {
+    subject.host.log.about("resumed", &subject.id.to_string());
+    lvm::refresh(subject.host, device.target(), lock)
 }

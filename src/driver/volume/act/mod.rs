@@ -4,12 +4,10 @@
 mod bring_up;
 mod conduct;
 mod encrypted;
-mod first_mount;
 mod make;
 mod release;
-mod resume;
 
 pub use bring_up::bring_up;
+pub use conduct::ensure_not_suspended;
 pub use encrypted::{close, close_leftovers};
 pub use release::{give_up, release, release_named};
-pub use resume::ensure_not_suspended;
