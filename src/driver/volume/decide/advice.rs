@@ -1,7 +1,7 @@
 //! The longer messages of a [`Reason`](super::reason::Reason), and advice that several of them share.
 
 use super::encrypted::WHOLE_LUKS2;
-use super::facts::{Place, Sectors};
+use super::facts::{Doubt, Place, Sectors};
 use super::reason::Needed;
 use crate::host::holders::name_them;
 use crate::host::own_name;
@@ -80,6 +80,45 @@ pub fn other(id: &LvId, what: &str, wanted: Option<FsType>) -> String {
     format!(
         "{id} holds {what}, which is not {wanted}; it is left as it is.{keep} If that data may be destroyed, run \
          `wipefs --all {device} && {me} allow-format {id}`"
+    )
+}
+
+/// Says why a volume with these doubts is not formatted, and what to do.
+pub fn signs_of_data(id: &LvId, doubts: &[Doubt]) -> String {
+    let me = own_name();
+    let Some((first, more)) = doubts.split_first() else {
+        return format!("{id} is not formatted");
+    };
+    let more: Vec<String> = more.iter().map(ToString::to_string).collect();
+    let also = if more.is_empty() {
+        String::new()
+    } else {
+        format!(" There is also {}.", more.join(", and "))
+    };
+    let backup = doubts.iter().find_map(|doubt| match doubt {
+        Doubt::Backup(backup) => Some(backup.repair(&id.device())),
+        _ => None,
+    });
+    let restore = backup.map_or_else(
+        || "Restore it".to_owned(),
+        |repair| format!("Repair it (`{repair}`) or restore it"),
+    );
+    let what = match first {
+        Doubt::Recorded(filesystem) => format!(
+            "{id} should hold {filesystem} according to its tag, but nothing is found on it"
+        ),
+        Doubt::Mark(what) => format!(
+            "{id} has {what}, but blkid does not recognise it: it is damaged, or a read failed"
+        ),
+        Doubt::Backup(_) => {
+            format!("blkid finds nothing on {id}, but it has held data: there is {first}")
+        }
+        Doubt::Data(at) => format!(
+            "{id} has data at byte {at} that blkid does not recognise: it may be an encrypted or a raw volume"
+        ),
+    };
+    format!(
+        "{what}. It is not formatted.{also} {restore}. If its data may be destroyed, run `{me} allow-format {id}`"
     )
 }
 

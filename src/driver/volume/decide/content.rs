@@ -1,14 +1,19 @@
-//! Decides by the content of a volume. Pure.
+//! Decides by the content of a volume: by a filesystem that is found or to be made, on the volume or inside an encrypted
+//! one. Pure; [`make`] is the very last arm.
 
-use super::decision::{Making, Ruling, Wish};
-use super::doubt::Doubt;
+use super::decision::{Decision, Grow, Making, Mount, Permit, Purpose, Ruling, Wish};
 use super::encrypted;
-use super::facts::{Content, Facts};
-use super::filesystem::{claimed, make, of_filesystem, require_for_mkfs, unreadable};
-use super::reason::Reason;
+use super::facts::{Content, Doubt, Facts, FilesystemState, Place};
+use super::reason::{Reason, users};
+use super::space::{of_metadata, of_sectors};
 use crate::fs::TINY;
 use crate::lvm::Volume;
-use crate::names::FsType;
+use crate::names::{Bytes, Filesystem, FsType, Shown};
+use crate::volume::device::Failure;
+
+/// A filesystem smaller than its volume by this much was not grown with it. Alignment and whole block groups
+/// leave less than this unused.
+const WORTH_GROWING: u64 = 1 << 20;
 
 /// Decides by the content, from the strongest doubt to the last permission: mkfs is the very last arm.
 pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Ruling {
@@ -25,7 +30,10 @@ pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish
             what: what.clone(),
             wanted: wish.fs,
         }),
-        Content::Luks(header) => Err(encrypted::foreign(header, wish)),
+        Content::Luks(header) => Err(Reason::Other {
+            what: encrypted::in_words(header).shown(),
+            wanted: wish.fs,
+        }),
         Content::Damaged(fs) => Err(Reason::Damaged(*fs)),
         Content::Filesystem(found) => of_filesystem(facts, found, volume, wish),
         Content::Blank { doubts, .. } => of_blank(facts, doubts.clone(), volume, wish),
@@ -71,4 +79,171 @@ fn is_left_by_mke2fs(doubt: &Doubt, volume: &Volume) -> bool {
         Doubt::Data(at) => *at >= 2048 && (TINY + 1..512 << 20).contains(&volume.size.get()),
         Doubt::Recorded(..) | Doubt::Mark(_) => false,
     }
+}
+
+pub fn unreadable(at: u64, error: &str) -> Reason {
+    let error = error.to_owned();
+    Reason::Unreadable { at, error }
+}
+
+/// Something has claimed the device: a mount in another mount namespace, or an unknown user.
+pub fn claimed(facts: &Facts, found: Option<&Filesystem>, volume: &Volume, wish: &Wish) -> Ruling {
+    let openers = facts.openers.clone().unwrap_or_default();
+    let is_hosts = openers.elsewhere.iter().any(|other| other.hosts);
+    // A second mount of a mounted filesystem shows the same filesystem. Only our own tag proves that it is the
+    // volume's; the host's own mount is never shared.
+    let made = volume.record.made.as_ref();
+    let ours = found.filter(|found| made.is_some_and(|made| made.uuid == found.uuid) && !is_hosts);
+    let (Some(filesystem), true) = (ours, facts.is_mounted_here() || openers.is_mounted()) else {
+        let user = users(facts).into_iter().next();
+        return Err(user.unwrap_or(Reason::InUse(Vec::new())));
+    };
+    require_kind(volume.record.luks.is_some(), wish)?;
+    require_type(filesystem.fs.as_str(), wish)?;
+    if openers.has_errors && is_harmed(Failure::Errors, wish) {
+        let place = Place::Elsewhere(openers.elsewhere);
+        return Err(Reason::FilesystemFailed(place, Failure::Errors));
+    }
+    Ok(Decision::Mount(Mount {
+        alive: Some(openers.elsewhere),
+        ..Mount::of_made(filesystem.clone())
+    }))
+}
+
+/// Fails if the call wants another type of filesystem.
+pub fn require_type(found: &str, wish: &Wish) -> Result<(), Reason> {
+    match wish.fs {
+        Some(wanted) if wanted.as_str() != found => Err(Reason::WrongType {
+            found: found.to_owned(),
+            wanted,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Decides for a volume with a filesystem: is it of the wanted type, and the one that the volume's tag names?
+pub fn of_filesystem(
+    facts: &Facts,
+    found: &FilesystemState,
+    volume: &Volume,
+    wish: &Wish,
+) -> Ruling {
+    let record = &volume.record;
+    let (filesystem, writes) = (&found.filesystem, !wish.read_only);
+    let fs = filesystem.fs;
+    if found.half && record.made.is_none() && record.making.as_deref() == Some(fs.as_str()) {
+        // Nobody ever mounted it: the driver's own mkfs was killed and left it.
+        require_for_mkfs(facts, volume, wish)?;
+        require_type(fs.as_str(), wish)?;
+        return make(facts, fs, Making::Plain { again: true });
+    }
+    if record.new {
+        return Err(Reason::NewNotBlank(filesystem.to_string()));
+    }
+    require_type(fs.as_str(), wish)?;
+    let made = record.made.as_ref();
+    if let Some(made) = made.filter(|made| made.uuid != filesystem.uuid) {
+        return Err(Reason::Swapped {
+            recorded: made.clone(),
+            found: filesystem.clone(),
+        });
+    }
+    // btrfs checks that itself.
+    if found.covers > found.device && fs != FsType::Btrfs {
+        // What LVM extends is larger than what is inside.
+        let header = match facts.inside {
+            Some(_) => volume.size.get().saturating_sub(found.device.get()),
+            None => 0,
+        };
+        let with_header = |size: Bytes| Bytes::new(size.get().saturating_add(header));
+        return Err(Reason::Reduced {
+            fs,
+            has: with_header(found.device),
+            covers: with_header(found.covers),
+        });
+    }
+    if found.block > found.largest_block {
+        return Err(Reason::LargeBlocks {
+            fs,
+            block: found.block,
+            largest: found.largest_block,
+            encrypted: facts.inside.is_some(),
+        });
+    }
+    of_sectors(&found.sectors)?;
+    // Kernel and tools find the parts by UUIDs, which snapshots and copies have too.
+    if found.is_part {
+        return Err(Reason::SeveralDevices(fs));
+    }
+    require_writable(facts, volume, wish)?;
+    // Before it is mounted it is recorded, where a tag would allow mkfs.
+    if record.making.is_some() || record.permission.is_some() {
+        of_metadata(volume.metadata_free, 1)?;
+    }
+    let missing = found.device.get().saturating_sub(found.covers.get());
+    Ok(Decision::Mount(Mount {
+        filesystem: filesystem.clone(),
+        check: writes && fs.is_ext(),
+        grow: match fs {
+            _ if !writes || missing < WORTH_GROWING || !fs.grows_to(found.device) => Grow::Not,
+            FsType::Ext2 => Grow::Before,
+            _ => Grow::After,
+        },
+        // Every other tag about its content is out of date from now on: a permission to format was for other
+        // content.
+        record: made.is_none() || record.content_tags().count() != 1,
+        alive: None,
+    }))
+}
+
+/// Fails if the call wants the other kind of volume, by LVM's tags or by the device that is mounted.
+pub fn require_kind(is_encrypted: bool, wish: &Wish) -> Result<(), Reason> {
+    match (wish.purpose, wish.encrypted) {
+        (Purpose::Filesystem, Some(false)) if is_encrypted => Err(Reason::Encrypted),
+        (Purpose::Filesystem, Some(true)) if !is_encrypted => Err(Reason::NotEncrypted),
+        _ => Ok(()),
+    }
+}
+
+/// True if the failure rules out one more pod. A pod may still read the filesystem, if only to save its data.
+pub fn is_harmed(failure: Failure, wish: &Wish) -> bool {
+    wish.purpose == Purpose::Filesystem && (failure == Failure::ShutDown || !wish.read_only)
+}
+
+/// The last arm: mkfs. A process that reads the device has a reason, so mkfs waits until it has ended.
+pub fn make(facts: &Facts, fs: FsType, how: Making) -> Ruling {
+    if facts.is_mounted_here() {
+        return Err(Reason::InUse(Vec::new()));
+    }
+    match users(facts).into_iter().next() {
+        Some(Reason::Open(processes)) => return Err(Reason::BeingRead(processes)),
+        Some(user) => return Err(user),
+        None => {}
+    }
+    if let Some(volume) = facts.volume() {
+        of_metadata(volume.metadata_free, 1)?;
+    }
+    let permit = Permit::of(fs);
+    Ok(Decision::Make { permit, how })
+}
+
+/// Fails if mkfs cannot write to the volume.
+pub fn require_for_mkfs(facts: &Facts, volume: &Volume, wish: &Wish) -> Result<(), Reason> {
+    if wish.read_only {
+        return Err(Reason::BlankReadOnly);
+    }
+    require_writable(facts, volume, wish)
+}
+
+/// Fails if the volume cannot be written, and is to be.
+pub fn require_writable(facts: &Facts, volume: &Volume, wish: &Wish) -> Result<(), Reason> {
+    if wish.read_only {
+        return Ok(());
+    }
+    if volume.writable == Some(false) || facts.read_only {
+        let overridden = volume.overridden;
+        return Err(Reason::ReadOnlyVolume { overridden });
+    }
+    let disk = facts.read_only_disk.clone();
+    disk.map_or(Ok(()), |disk| Err(Reason::ReadOnlyDisk(disk)))
 }

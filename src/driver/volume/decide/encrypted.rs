@@ -8,18 +8,16 @@
 //!
 //! Once a filesystem is recorded, nothing here leads to mkfs.
 
-use super::cipher;
-use super::decision::{Decision, Level, Making, Ruling, Wish};
-use super::doubt::Doubt;
-use super::facts::{Content, Decrypted, Facts};
-use super::filesystem::{
+use super::content::{
     claimed, make, of_filesystem, require_for_mkfs, require_kind, require_type, require_writable,
     unreadable,
 };
+use super::decision::{Decision, Level, Making, Ruling, Wish};
+use super::facts::{Content, Decrypted, Doubt, Facts};
 use super::reason::Reason;
-use crate::crypt::{DmTable, HEADER_SIZE, Header};
+use crate::crypt::{CIPHER, DmTable, HEADER_SIZE, Header, KEY_SIZES, Keyslot, Layout, Segment};
 use crate::lvm::Volume;
-use crate::names::{FsType, Shown};
+use crate::names::{Foreign, FsType, Shown};
 
 /// Decides by the content of a volume with a LUKS2 header, or with a record of one. `None`: it is decided as
 /// that of any other volume.
@@ -69,19 +67,11 @@ pub fn of_content(
     })
 }
 
-/// A header that nobody has recorded.
-pub fn foreign(header: &Header, wish: &Wish) -> Reason {
-    Reason::Other {
-        what: in_words(header).shown(),
-        wanted: wish.fs,
-    }
-}
-
 /// Fails if the header is not the recorded one, or is no header for a volume's secrets.
 pub fn of_header(recorded: &str, header: Option<&Header>) -> Result<(), Reason> {
     match header {
         Some(header) if is_usable_as(header, recorded) && header.has_keys() => {
-            cipher::of_header(header)
+            require_cipher(header)
         }
         found => Err(Reason::Header {
             recorded: recorded.to_owned(),
@@ -98,7 +88,7 @@ pub fn of_opened(
     facts: &Facts,
 ) -> Result<(), Reason> {
     of_header(recorded, header)?;
-    header.map_or(Ok(()), |header| cipher::of_table(table, header, facts))
+    header.map_or(Ok(()), |header| of_table(table, header, facts))
 }
 
 fn is_usable_as(header: &Header, uuid: &str) -> bool {
@@ -138,7 +128,7 @@ fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling 
     let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());
     let is_mounted = facts.is_mounted_here();
     require_kind(true, wish)?;
-    cipher::of_header(header)?;
+    require_cipher(header)?;
     if inside.is_none() && is_mounted {
         // Of the device below, which LUKS2 has not claimed.
         return Err(Reason::InUse(Vec::new()));
@@ -160,7 +150,7 @@ fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling 
     let Some(Decrypted { content, table }) = &facts.inside else {
         return Ok(Decision::Look(Level::Inside));
     };
-    cipher::of_table(table, header, facts)?;
+    of_table(table, header, facts)?;
     of_inside(facts, content, volume, wish)
 }
 
@@ -214,7 +204,8 @@ fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> 
 /// Before the UUID of a header that can be opened.
 pub const WHOLE_LUKS2: &str = "the LUKS2 header ";
 
-fn in_words(header: &Header) -> String {
+/// Names a header, which nobody need have recorded.
+pub fn in_words(header: &Header) -> String {
     let uuid = header.uuid.as_deref();
     match (uuid, header.is_usable()) {
         (Some(uuid), true) if header.has_keys() => format!("{WHOLE_LUKS2}{uuid}"),
@@ -235,4 +226,72 @@ fn instead(content: &Content) -> String {
             "what cannot be read".to_owned()
         }
     }
+}
+
+/// A LUKS2 header has no MAC: whoever can write to the disk can write one that encrypts with a key of theirs, or not at
+/// all. Fails unless each copy of the header encrypts all of the volume, and its key, as the driver does.
+fn require_cipher(header: &Header) -> Result<(), Reason> {
+    let odd = header.layouts.iter().find_map(|layout| match layout {
+        Some(layout) => odd_of_layout(layout),
+        None => Some("a LUKS2 header that cannot be read".shown()),
+    });
+    odd.map_or(Ok(()), |what| Err(Reason::Cipher(what)))
+}
+
+fn odd_of_layout(layout: &Layout) -> Option<Foreign> {
+    if let Some(requirement) = layout.config.requirements.mandatory.first() {
+        return Some(format!("the requirement {requirement}").shown());
+    }
+    let mut segments = layout.segments.values();
+    let (Some(segment), None) = (segments.next(), segments.next()) else {
+        return Some(format!("{} segments", layout.segments.len()).shown());
+    };
+    let odd = if segment.kind != "crypt" {
+        format!("a segment of the type {}", segment.kind)
+    } else if segment.integrity.is_some() {
+        "integrity".to_owned()
+    } else if segment.cipher != CIPHER {
+        format!("the cipher {}", segment.cipher)
+    } else if segment.begins().is_none_or(|offset| offset < layout.end) {
+        let offset = segment.begins().unwrap_or_default();
+        format!("a segment at byte {offset}, in the header itself")
+    } else {
+        return layout.keyslots.values().find_map(odd_of_keyslot);
+    };
+    Some(odd.shown())
+}
+
+fn odd_of_keyslot(slot: &Keyslot) -> Option<Foreign> {
+    let sizes = [slot.area.key_size, slot.key_size];
+    let odd_size = sizes.into_iter().find(|size| !KEY_SIZES.contains(size));
+    let odd = if slot.kind != "luks2" {
+        format!("a key slot of the type {}", slot.kind)
+    } else if slot.area.cipher != CIPHER {
+        format!("the cipher {} in a key slot", slot.area.cipher)
+    } else {
+        format!("a key of {} bytes in a key slot", odd_size?)
+    };
+    Some(odd.shown())
+}
+
+/// Fails unless the kernel encrypts all that it writes to the volume's own device, and where this header says.
+fn of_table(table: &DmTable, header: &Header, facts: &Facts) -> Result<(), Reason> {
+    let number = facts.device.as_ref().map(|device| device.number);
+    let segments = header
+        .layouts
+        .iter()
+        .flatten()
+        .flat_map(|one| one.segments.values());
+    let mut places = segments.filter_map(Segment::begins);
+    let is_in_place = places.any(|place| Some(place) == table.offset);
+    let odd = if table.target != "crypt" {
+        format!("a table of the type {}", table.target)
+    } else if table.cipher != CIPHER {
+        format!("the cipher {} in the kernel", table.cipher)
+    } else if !table.has_key || table.has_integrity || table.below != number || !is_in_place {
+        "another table in the kernel than its own".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Reason::Cipher(odd.shown()))
 }

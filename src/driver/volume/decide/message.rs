@@ -2,9 +2,8 @@
 
 use super::advice::{
     extend_pool, filesystem_failed, held_elsewhere, larger_sectors, no_room, other, read_only,
-    repair_pool, same_name_advice, writable_again,
+    repair_pool, same_name_advice, signs_of_data, writable_again,
 };
-use super::doubt::Doubt;
 use super::facts::Occupied;
 use super::reason::Reason;
 use crate::crypt::{CIPHER, HEADER_SIZE};
@@ -331,7 +330,7 @@ impl Reason {
                  have closed it",
                 name_them(processes)
             ),
-            Self::Doubts(doubts) => Doubt::message(id, doubts, &me),
+            Self::Doubts(doubts) => signs_of_data(id, doubts),
         }
     }
 }

@@ -2,29 +2,23 @@
 //! [`facts`] and a [`Wish`] the [`rules`] make a [`Decision`], or a [`Reason`] against it.
 
 mod advice;
-mod cipher;
 mod content;
 mod decision;
-mod doubt;
 mod encrypted;
 mod facts;
-mod filesystem;
 mod message;
 mod reason;
 mod rules;
 mod space;
 #[cfg(test)]
 mod tests;
-mod users;
 
 pub use advice::{extend_pool, repair_pool, same_name_advice, writable_again};
 pub use decision::{Create, Decision, Grow, Level, Making, Mount, Permit, Purpose, Refusal, Wish};
-pub use doubt::Doubt;
 pub use encrypted::{of_header, of_opened};
 pub use facts::{
-    Content, Decrypted, Elsewhere, Facts, FilesystemState, Fitting, Ground, Inside, Lvm, Mounted,
-    Occupied, Openers, Place, Pool, Room, Sectors, There, Uses,
+    Content, Decrypted, Doubt, Elsewhere, Facts, FilesystemState, Fitting, Ground, Inside, Lvm,
+    Mounted, Occupied, Openers, Place, Pool, Room, Sectors, There, Uses,
 };
-pub use reason::Reason;
+pub use reason::{Reason, users};
 pub use rules::{decide, is_known_inactive, of_locks, require_no_writer};
-pub use users::users;

@@ -2,13 +2,11 @@
 //! same decision. The rules run from the cheapest facts to the dearest: the content of the device, in
 //! `content`.
 
-use super::content::of_content;
+use super::content::{is_harmed, of_content, require_kind, require_type};
 use super::decision::{Decision, Level, Purpose, Ruling, Wish};
 use super::facts::{Facts, Lvm, Mounted, Place, There, Uses};
-use super::filesystem::{is_harmed, require_kind, require_type};
-use super::reason::Reason;
+use super::reason::{Reason, users};
 use super::space::{absent, of_pool, of_sectors, of_size};
-use super::users::users;
 use crate::lvm::{LeaseState, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, VgName};

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
-use super::Look;
-use crate::lvm::{self, LeaseState};
+use super::{Known, Look};
+use crate::lvm::{self, Group, LeaseState, Volume};
 use crate::names::{LvId, LvName};
 use crate::volume::decide::{Facts, Lvm, Pool, Room, Wish};
 use crate::volume::job::Subject;
@@ -128,5 +128,21 @@ impl Look<'_> {
         if holder.is_some() {
             self.facts.locks = Some(LeaseState::Elsewhere(holder));
         }
+    }
+}
+
+impl<'a> Known<'a> {
+    /// LVM's row of a volume, taken from the list. `None`: it is not in the list.
+    fn volume(&self, id: &LvId) -> Result<Option<&'a Volume>> {
+        let is_its = |group: &&Group| group.name == id.vg().as_str();
+        let number = self.groups.iter().filter(is_its).count();
+        if number > 1 {
+            bail!("{}", lvm::twins(id.vg(), number));
+        }
+        let group = self.groups.iter().find(is_its);
+        if group.is_some_and(|group| group.exported) {
+            bail!("{}", lvm::exported(id.vg()));
+        }
+        Ok(Volume::among(self.volumes, id))
     }
 }

@@ -4,28 +4,31 @@
 mod content;
 mod device;
 mod ground;
-mod in_use;
 mod lvm;
 mod openers;
-mod tables;
 mod under_lock;
 
 pub use device::{all_inside, is_in_kernel, is_shut_down, volume_of};
-pub use tables::{Known, Tables};
 pub use under_lock::{HeldLocks, look_under_lock};
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Context, Error, Result};
+use anyhow::{Context, Error, Result, bail};
 
+use self::openers::Openings;
 use super::job::{Job, Subject};
-use crate::lvm::Volume;
-use crate::mount::{KubeletPath, Row, is_kubelets};
-use crate::names::LvUuid;
-use crate::volume::decide::{Content, Decision, Facts, Level, Mounted, Uses, Wish, decide};
+use crate::host::{DeviceNumber, Host, Kernel};
+use crate::lvm::{Group, Volume};
+use crate::mount::{KubeletPath, Row, Table, is_kubelets, mounted_at};
+use crate::names::{Foreign, LvId, LvUuid, ObjectName, Shown};
+use crate::volume::decide::{
+    Content, Decision, Facts, Level, Mounted, Occupied, There, Uses, Wish, decide, same_name_advice,
+};
 use crate::volume::device::Device;
 
 /// After this long, a call looks again for what can have changed: others may have changed something.
@@ -57,6 +60,42 @@ pub struct Asker<'a> {
     pub known: Option<Known<'a>>,
 }
 
+/// The kernel's tables, read once for a look at many volumes.
+pub struct Tables {
+    pub mounts: Table,
+    swaps: Vec<DeviceNumber>,
+    /// Read once LVM says that some volume is open.
+    openings: OnceLock<Openings>,
+}
+
+impl Tables {
+    pub fn read(kernel: &Kernel) -> Result<Self> {
+        Ok(Self {
+            mounts: Table::read(kernel)?,
+            swaps: device::swaps(kernel),
+            openings: OnceLock::new(),
+        })
+    }
+
+    fn openings(&self, host: &Host) -> Result<&Openings> {
+        if let Some(openings) = self.openings.get() {
+            return Ok(openings);
+        }
+        let read = Openings::read(host, None)?;
+        Ok(self.openings.get_or_init(|| read))
+    }
+}
+
+/// Lists of all volumes, groups and devices, made once for many looks.
+#[derive(Clone, Copy)]
+pub struct Known<'a> {
+    pub volumes: &'a [Volume],
+    pub groups: &'a [Group],
+    /// Devices of the active volumes.
+    pub devices: &'a BTreeMap<LvId, Device>,
+    pub tables: &'a Tables,
+}
+
 pub struct Look<'a> {
     subject: Subject<'a>,
     asker: Asker<'a>,
@@ -83,7 +122,7 @@ impl<'a> Look<'a> {
         let is_its = device.and_then(|device| {
             facts.device = device;
             match (asker.job, &facts.device) {
-                (Some(job), Some(device)) => in_use::require_same(&job, device),
+                (Some(job), Some(device)) => require_same(&job, device),
                 _ => Ok(()),
             }
         });
@@ -193,7 +232,7 @@ impl<'a> Look<'a> {
             uses.suspended = top.suspended(kernel);
         }
         if let Some(job) = self.asker.job {
-            in_use::see_places(&job, table, top, &mut uses)?;
+            see_places(&job, table, top, &mut uses)?;
         }
         if uses.there.is_none() && uses.suspended.is_none() {
             uses.failure = top.failure(kernel, &rows);
@@ -218,4 +257,70 @@ impl Look<'_> {
 
 fn failed(error: &Error) -> Content {
     Content::Failed(format!("{error:#}"))
+}
+
+/// Looks what is mounted at the directory of the call; and in attach mode in the global directory of this pod's volume,
+/// which belongs to it alone. `top`: the device that is to be mounted.
+fn see_places(job: &Job, table: &Table, top: &Device, uses: &mut Uses) -> Result<()> {
+    let Subject { host, config, .. } = job.subject;
+    let Some(dir) = job.dir else {
+        return Ok(());
+    };
+    let place = KubeletPath::of(dir);
+    // The name matters only if kubelet keeps one mount per name.
+    let name = job.options.volume_name.as_ref();
+    let name = name.filter(|_| config.attach && place != KubeletPath::Other);
+    let at = |dir: &Path| -> Result<Option<There>> {
+        let id = mounted_at(host.kernel, dir)?;
+        Ok(id.and_then(|id| table.by_id(id)).map(|row| {
+            if row.is_of(top.number) {
+                return There::This(row.clone());
+            }
+            There::Another(Occupied {
+                dir: dir.to_owned(),
+                by: source_of(host, row),
+                name: name.map(ToString::to_string),
+            })
+        }))
+    };
+    uses.there = at(dir)?;
+    if uses.there.is_none()
+        && let KubeletPath::Pod { global } = place
+        && config.attach
+    {
+        uses.there = at(&global)?.filter(|there| matches!(there, There::Another(_)));
+    }
+    Ok(())
+}
+
+/// Names the volume or the source of a mount.
+fn source_of(host: &Host, row: &Row) -> Foreign {
+    match volume_of(host.kernel, row.block_device()) {
+        Some(volume) => volume.id.to_string().shown(),
+        None => format!("{} ({})", row.source.shown(), row.fs_type).shown(),
+    }
+}
+
+/// Fails if kubelet passes another device than this one, as it does if two volumes share a name.
+fn require_same(job: &Job, device: &Device) -> Result<()> {
+    let (host, word) = (job.subject.host, job.handed);
+    if word.is_empty() {
+        return Ok(());
+    }
+    let number = host.kernel.device_number(Path::new(word))?;
+    let is_same = match number {
+        Some(number) => number == device.number,
+        None => LvId::from_device(word).as_ref() == Some(&device.id),
+    };
+    if is_same {
+        return Ok(());
+    }
+    let other = number.and_then(|number| volume_of(host.kernel, number));
+    let other = other.map(|other| other.id).or(LvId::from_device(word));
+    let other = other.map_or_else(|| word.to_owned(), |id| format!("{word} ({id})"));
+    bail!(
+        "kubelet hands on the device {other}, but the options name {}. {}",
+        device.id,
+        same_name_advice(job.options.volume_name.as_ref().map(ObjectName::as_str))
+    )
 }

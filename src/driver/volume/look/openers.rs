@@ -1,17 +1,19 @@
 //! Finds everyone who has the device of a volume open. Only an exclusive open keeps others out; virtual
 //! machines, storage targets and loop devices open the device without one.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::{Asker, Look, in_use};
+use super::{Asker, Look};
 use crate::config::Config;
-use crate::host::holders::{self, Opener};
+use crate::host::holders::{self, Opener, Search, command, mount_namespace};
 use crate::host::{Command, DeviceNumber, Host, Kernel};
-use crate::volume::decide::{Content, Openers, Refusal, Uses, require_no_writer, users};
+use crate::mount::{Row, Table, is_kubelets};
+use crate::volume::decide::{Content, Elsewhere, Openers, Refusal, Uses, require_no_writer, users};
 use crate::volume::device::Device;
 use crate::volume::job::Subject;
 
@@ -155,7 +157,7 @@ impl Openings {
             .iter()
             .filter(|(_, below)| *below == device.number);
         let loops: Vec<String> = loops.map(|(name, _)| name.clone()).collect();
-        let elsewhere = in_use::elsewhere(kernel, config, device);
+        let elsewhere = elsewhere(kernel, config, device);
         let has_filesystem = device.has_filesystem(kernel);
         // The kernel opens a device once for all of its mounts.
         let is_mounted = mounted || has_filesystem || !elsewhere.is_empty();
@@ -226,4 +228,33 @@ fn loops_over_devices(kernel: &Kernel) -> Vec<(String, DeviceNumber)> {
         Some((name, number.ok()??))
     };
     names.into_iter().filter_map(over).collect()
+}
+
+/// The mounts of a device in other mount namespaces, one for each namespace. [`Search`] may stop early; a mount
+/// that it did not reach still counts as an unseen opener.
+fn elsewhere(kernel: &Kernel, config: &Config, device: &Device) -> Vec<Elsewhere> {
+    let mut seen: BTreeSet<PathBuf> = mount_namespace(kernel, "self").into_iter().collect();
+    let of_host = mount_namespace(kernel, 1);
+    let mut found = Vec::new();
+    for pid in Search::new(kernel).processes() {
+        // A process that has just ended has none.
+        let Some(its) = mount_namespace(kernel, pid).filter(|its| !seen.contains(its)) else {
+            continue;
+        };
+        let is_hosts = of_host.as_ref() == Some(&its);
+        seen.insert(its);
+        let table = Table::of(kernel, &kernel.read_of(pid, "mountinfo"));
+        let mounts = table.of_device(device.number);
+        let hosts = |row: &Row| is_hosts && !is_kubelets(kernel, &table, row, &config.kubelet_dirs);
+        let Some(first) = mounts.iter().max_by_key(|row| hosts(row)) else {
+            continue;
+        };
+        found.push(Elsewhere {
+            pid,
+            command: command(kernel, pid),
+            at: first.mount_point.clone(),
+            hosts: hosts(first),
+        });
+    }
+    found
 }

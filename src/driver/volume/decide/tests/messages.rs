@@ -16,7 +16,7 @@ use crate::host::own_name;
 use crate::lvm::{Holder, LeaseState, twins};
 use crate::names::hostile::{has_lines, hostile};
 use crate::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
-use crate::volume::decide::doubt::Doubt;
+use crate::volume::decide::facts::Doubt;
 use crate::volume::decide::facts::{Elsewhere, Occupied, Place, Sectors};
 use crate::volume::decide::reason::{Needed, Reason};
 use crate::volume::decide::tests::sample::filesystem;

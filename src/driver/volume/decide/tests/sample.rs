@@ -13,7 +13,7 @@ use crate::mount::{Row, Table};
 use crate::names::{Bytes, Filesystem, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::Permit;
 use crate::volume::decide::decision::{Create, Decision, Grow, Making, Mount, Purpose, Wish};
-use crate::volume::decide::doubt::Doubt;
+use crate::volume::decide::facts::Doubt;
 use crate::volume::decide::facts::{
     Content, Decrypted, Elsewhere, Facts, FilesystemState, Fitting, Ground, Inside, Lvm, Mounted,
     Occupied, Openers, Pool, Room, Sectors, There, Uses,

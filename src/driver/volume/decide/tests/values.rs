@@ -3,7 +3,7 @@
 use super::sample::*;
 use crate::names::LvId;
 use crate::volume::decide::decision::{Create, Refusal};
-use crate::volume::decide::doubt::Doubt;
+use crate::volume::decide::facts::Doubt;
 use crate::volume::decide::facts::Openers;
 use crate::volume::decide::reason::Reason;
 

@@ -6,7 +6,7 @@ use super::sights::doubts;
 use crate::crypt::Header;
 use crate::lvm::{LeaseState, Record, Volume};
 use crate::volume::decide::decision::{Decision, Grow, Making, Purpose, Wish};
-use crate::volume::decide::doubt::Doubt;
+use crate::volume::decide::facts::Doubt;
 use crate::volume::decide::facts::{Content, Facts, Lvm, Openers, Pool, Sectors};
 use crate::volume::decide::rules::decide;
 

@@ -3,7 +3,7 @@
 use super::super::sample::*;
 use crate::lvm::{LeaseState, Record};
 use crate::names::{Bytes, FsType, LvUuid, Shown};
-use crate::volume::decide::doubt::Doubt;
+use crate::volume::decide::facts::Doubt;
 use crate::volume::decide::facts::{
     Content, Elsewhere, Facts, FilesystemState, Ground, Lvm, Occupied, Openers, Pool, There,
 };
