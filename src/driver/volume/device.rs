@@ -1,16 +1,20 @@
-//! The device of an active logical volume, with its names for commands and system calls. [`look`](super::look)
-//! finds the device, and reads what the kernel knows of it.
+//! The device of an active logical volume, with its names for commands and system calls, and what the kernel's tables
+//! say of it. Starts no process.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use nix::libc::EIO;
 
+use crate::crypt;
 use crate::host::{DeviceNumber, Kernel, Node};
-use crate::lvm::Target;
-use crate::names::{LvId, LvUuid, Shown};
+use crate::lvm::{DEEPEST, Mapped, Target};
+use crate::mount::{KubeletPath, Row};
+use crate::names::{Bytes, LvId, LvUuid, Shown};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
@@ -32,7 +36,64 @@ pub enum Failure {
     ShutDown,
 }
 
+/// The device inside an encrypted volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inside {
+    pub device: Device,
+    /// Its kernel name.
+    pub name: String,
+    /// It was opened to be read only.
+    pub read_only: bool,
+}
+
+/// A device held open, so that its number cannot become another device's. Tools work on this.
+pub struct Pinned {
+    pub device: Device,
+    pub node: Node,
+    pub file: Arc<File>,
+}
+
 impl Device {
+    /// The device of `id`, if that volume is active on this host.
+    pub fn find(kernel: &Kernel, id: &LvId) -> Result<Option<Self>> {
+        /// Characters of a group's UUID and a volume's, without hyphens.
+        const UUIDS: usize = 64;
+        let path = id.device();
+        let number = kernel
+            .device_number(&path)
+            .with_context(|| format!("looking at {}", path.shown()))?;
+        let Some(number) = number else {
+            return Ok(None);
+        };
+        let name = sysfs(kernel, number, "dm/name").unwrap_or_default();
+        let uuid = sysfs(kernel, number, "dm/uuid").unwrap_or_default();
+        // LVM's own devices: "LVM-", the VG's UUID, the LV's UUID, and nothing after it. Hidden
+        // layers (a pool's data, a snapshot's store) have a suffix.
+        // Source: lvm2 lib/activate/dev_manager.c, build_dm_uuid.
+        let uuids = uuid.strip_prefix("LVM-").filter(|_| name == id.dm_name());
+        match uuids.and_then(|uuids| Some((uuids.len(), uuids.get(32..)?))) {
+            Some((UUIDS, lv_uuid)) => Ok(Some(Self {
+                id: id.clone(),
+                path,
+                number,
+                lv_uuid: LvUuid::of(lv_uuid),
+                luks: None,
+            })),
+            Some((length, _)) if length > UUIDS => bail!(
+                "{id} is a pool that holds other volumes, or a part of one, not a volume for a \
+                 filesystem; name one of those (`lvs -a {}`)",
+                id.vg()
+            ),
+            _ => bail!(
+                "{} is device {number}, which device-mapper calls {name:?} with UUID {uuid:?}: \
+                 that is not the logical volume {id}; run `vgmknodes {}`, or see `dmsetup info` and \
+                 `ls -l /dev/mapper`",
+                path.shown(),
+                id.vg()
+            ),
+        }
+    }
+
     /// Name and UUID, by which LVM commands change it.
     pub fn target(&self) -> Target<'_> {
         (&self.id, &self.lv_uuid)
@@ -50,7 +111,7 @@ impl Device {
         Node { path, name }
     }
 
-    pub(super) fn kernel_name(&self) -> String {
+    fn kernel_name(&self) -> String {
         format!("dm-{}", self.number.minor)
     }
 
@@ -70,11 +131,237 @@ impl Device {
             device: self,
         })
     }
+
+    /// The device inside this encrypted volume, if it is open.
+    pub fn inside(&self, kernel: &Kernel) -> Option<Self> {
+        let found = crypt::mapping(kernel, &self.lv_uuid, &self.holders(kernel).ok()?)?;
+        Some(self.over(&found))
+    }
+
+    /// The same, whoever has opened the volume, and by whatever name. `None`: nobody has, or more is on top of it.
+    pub fn opened_by_anybody(&self, kernel: &Kernel) -> Option<Self> {
+        let holders = self.holders(kernel).ok()?;
+        let [holder] = &holders[..] else {
+            return None;
+        };
+        Some(self.over(&crypt::mapping_of(kernel, holder)?))
+    }
+
+    fn over(&self, found: &crypt::Mapping) -> Self {
+        Self {
+            path: Path::new("/dev/mapper").join(&found.name),
+            number: found.number,
+            luks: Some(found.luks.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// Takes the device inside, if this is an encrypted volume that is open, out of the devices on top of it, and
+    /// adds those on top of that.
+    pub fn opened(&self, kernel: &Kernel, holders: &mut Vec<String>) -> Option<Inside> {
+        let found = crypt::mapping(kernel, &self.lv_uuid, holders)?;
+        let device = self.over(&found);
+        holders.retain(|holder| *holder != found.holder);
+        holders.extend(device.holders(kernel).unwrap_or_default());
+        Some(Inside {
+            read_only: device.is_read_only(kernel),
+            name: found.holder,
+            device,
+        })
+    }
+
+    /// Sectors written to it or discarded since it was activated. Source: Linux' Documentation/block/stat.rst.
+    pub fn written(&self, kernel: &Kernel) -> Option<u64> {
+        const WRITTEN: usize = 6;
+        const DISCARDED: usize = 13;
+        let stat = sysfs(kernel, self.number, "stat").ok()?;
+        let column = |n| -> Option<u64> { stat.split_whitespace().nth(n)?.parse().ok() };
+        // Linux before 4.18 counts no discards.
+        Some(column(WRITTEN)?.saturating_add(column(DISCARDED).unwrap_or(0)))
+    }
+
+    /// Whether the kernel has a filesystem of it mounted, even one that no mount table shows (after `umount
+    /// --lazy` while a file is open).
+    pub fn has_filesystem(&self, kernel: &Kernel) -> bool {
+        let (name, btrfs) = (self.kernel_name(), Path::new("/sys/fs/btrfs"));
+        let is_in = |dir: &Path| kernel.exists(&dir.join(&name));
+        let uuids = || kernel.list(btrfs).unwrap_or_default();
+        is_in(Path::new("/sys/fs/ext4"))
+            || is_in(Path::new("/sys/fs/xfs"))
+            || uuids()
+                .iter()
+                .any(|uuid| is_in(&btrfs.join(uuid).join("devices")))
+    }
+
+    pub fn size(&self, kernel: &Kernel) -> Result<Bytes> {
+        let sectors: u64 = sysfs(kernel, self.number, "size")
+            .ok()
+            .and_then(|size| size.parse().ok())
+            .with_context(|| format!("reading the size of {} in /sys", self.path.shown()))?;
+        // The unit of /sys/block/*/size is 512 bytes whatever the device's sectors are.
+        Ok(Bytes::new(sectors.saturating_mul(512)))
+    }
+
+    pub fn is_read_only(&self, kernel: &Kernel) -> bool {
+        sysfs(kernel, self.number, "ro").is_ok_and(|ro| ro != "0")
+    }
+
+    /// The first of its disks, if all of them are read-only.
+    pub fn read_only_disk(&self, kernel: &Kernel) -> Option<String> {
+        let disks = self.disks(kernel);
+        let is_read_only = |disk: &String| {
+            let ro = kernel.read(&Path::new("/sys/class/block").join(disk).join("ro"));
+            ro.is_ok_and(|ro| ro.trim_end() != "0")
+        };
+        let all = disks.iter().all(is_read_only);
+        disks.into_iter().next().filter(|_| all)
+    }
+
+    /// Whether this device itself is suspended: every access waits until somebody resumes it.
+    pub fn is_suspended(&self, kernel: &Kernel) -> bool {
+        Mapped(sysfs_path(self.number, "")).is_suspended(kernel)
+    }
+
+    /// The device-mapper name of the suspended device: this one, or one that it is built on.
+    pub fn suspended(&self, kernel: &Kernel) -> Option<String> {
+        Mapped(sysfs_path(self.number, "")).suspended(kernel)
+    }
+
+    /// How the kernel reacted to an error in this filesystem, mounted as `mounts`. Reads no disk: a disk that
+    /// hangs would block the call.
+    pub fn failure(&self, kernel: &Kernel, mounts: &[&Row]) -> Option<Failure> {
+        // kubelet's own directories are on no network server that could delay the answer.
+        let is_kubelets = |row: &&&Row| KubeletPath::of(&row.mount_point) != KubeletPath::Other;
+        let first = mounts.iter().find(is_kubelets).or(mounts.first())?;
+        let is_made_read_only =
+            |row: &&Row| !row.is_mount_read_only() && row.is_filesystem_read_only();
+        if mounts.iter().any(is_made_read_only) {
+            return Some(Failure::Errors);
+        }
+        let is_ext = first.fs_type.starts_with("ext");
+        match is_ext.then(|| self.has_ext_errors(kernel)).flatten() {
+            Some(has_errors) => has_errors.then_some(Failure::Errors),
+            None => is_shut_down(kernel, &first.mount_point, first.id).then_some(Failure::ShutDown),
+        }
+    }
+
+    /// Whether the kernel has counted errors in its ext filesystem since the last mount or check. Some versions
+    /// of Linux show an aborted journal in no other way. `None`: no ext of it is mounted.
+    pub fn has_ext_errors(&self, kernel: &Kernel) -> Option<bool> {
+        let count = format!("/sys/fs/ext4/{}/errors_count", self.kernel_name());
+        let count = kernel.read(Path::new(&count)).ok()?;
+        Some(count.trim() != "0")
+    }
+
+    /// The devices built on top of it (LUKS, md, another volume group), by kernel name.
+    pub fn holders(&self, kernel: &Kernel) -> io::Result<Vec<String>> {
+        kernel.list(&sysfs_path(self.number, "holders"))
+    }
+
+    /// The disks that it is on, by kernel name.
+    pub fn disks(&self, kernel: &Kernel) -> BTreeSet<String> {
+        let mut disks = BTreeSet::new();
+        let below = sysfs_path(self.number, "slaves");
+        collect_disks(kernel, &below, DEEPEST, &mut disks);
+        disks
+    }
+
+    /// Whether the kernel still has this device, for the same volume.
+    pub fn is_still_there(&self, kernel: &Kernel) -> bool {
+        let Ok(Some(now)) = Self::find(kernel, &self.id) else {
+            return false;
+        };
+        if self.luks.is_none() {
+            return now == *self;
+        }
+        now.inside(kernel).as_ref() == Some(self)
+    }
+
+    /// Fails if the volume's name now means another device: a tag or a mount made by name would hit that one.
+    pub fn require_still_there(&self, kernel: &Kernel) -> Result<()> {
+        if !self.is_still_there(kernel) {
+            bail!("{} was replaced by another device just now", self.id);
+        }
+        Ok(())
+    }
 }
 
-/// A device held open, so that its number cannot become another device's. Tools work on this.
-pub struct Pinned {
-    pub device: Device,
-    pub node: Node,
-    pub file: Arc<File>,
+/// Whether the filesystem of the mount `mount_id` at `path` was shut down. Reads no disk: the root of a mounted
+/// filesystem is in memory.
+pub fn is_shut_down(kernel: &Kernel, path: &Path, mount_id: u64) -> bool {
+    let asked = kernel.ask_mount(path, mount_id);
+    asked.is_err_and(|e| e.raw_os_error() == Some(EIO))
+}
+
+/// The active logical volume whose device, or the one inside it, has this number.
+pub fn volume_of(kernel: &Kernel, number: DeviceNumber) -> Option<Device> {
+    let name = Mapped(sysfs_path(number, "")).name(kernel)?;
+    let Some(id) = LvId::from_dm_name(&name) else {
+        let (uuid, below) = crypt::volume_below(kernel, &name, number)?;
+        let volume = volume_of(kernel, below).filter(|volume| volume.lv_uuid == uuid)?;
+        return volume
+            .inside(kernel)
+            .filter(|inside| inside.number == number);
+    };
+    Device::find(kernel, &id)
+        .ok()
+        .flatten()
+        .filter(|device| device.number == number)
+}
+
+/// The devices inside all encrypted volumes that are open.
+pub fn all_inside(kernel: &Kernel) -> Vec<Device> {
+    let numbers = crypt::all_open(kernel).into_iter();
+    numbers
+        .filter_map(|number| volume_of(kernel, number))
+        .collect()
+}
+
+/// Whether the kernel has the volume's device, even without a node in /dev.
+pub fn is_in_kernel(kernel: &Kernel, id: &LvId) -> bool {
+    let name = id.dm_name();
+    let all = Mapped::all(kernel);
+    all.iter()
+        .any(|device| device.name(kernel).as_ref() == Some(&name))
+}
+
+/// The devices that the host swaps on.
+pub fn swaps(kernel: &Kernel) -> Vec<DeviceNumber> {
+    // Columns: Filename Type Size Used Priority, below a line of titles; see proc(5).
+    let swaps = kernel.read(Path::new("/proc/swaps")).unwrap_or_default();
+    let paths = swaps.lines().skip(1);
+    paths
+        .filter_map(|line| line.split_whitespace().next())
+        .filter_map(|path| kernel.device_number(Path::new(path)).ok()?)
+        .collect()
+}
+
+/// Adds the disks at the bottom of the devices in this directory of /sys.
+fn collect_disks(kernel: &Kernel, dir: &Path, deepest: usize, disks: &mut BTreeSet<String>) {
+    let Some(deepest) = deepest.checked_sub(1) else {
+        return;
+    };
+    for name in kernel.list(dir).unwrap_or_default() {
+        let below = dir.join(&name).join("slaves");
+        if kernel.list(&below).unwrap_or_default().is_empty() {
+            disks.insert(name);
+        } else {
+            collect_disks(kernel, &below, deepest, disks);
+        }
+    }
+}
+
+/// The device-mapper name of a block device, as `dmsetup` shows it. Another device has its kernel name.
+pub fn name_of(kernel: &Kernel, block: &str) -> String {
+    let name = Mapped(Path::new("/sys/class/block").join(block)).name(kernel);
+    name.map_or_else(|| block.to_owned(), |name| name.shown().to_string())
+}
+
+pub fn sysfs_path(number: DeviceNumber, entry: &str) -> PathBuf {
+    PathBuf::from(format!("/sys/dev/block/{number}/{entry}"))
+}
+
+fn sysfs(kernel: &Kernel, number: DeviceNumber, entry: &str) -> io::Result<String> {
+    let text = kernel.read(&sysfs_path(number, entry))?;
+    Ok(text.trim_end().to_owned())
 }

@@ -7,17 +7,15 @@ mod device;
 mod job;
 pub mod lock;
 mod look;
-mod wish;
 
 pub(crate) use act::{
     bring_up, close, close_leftovers, ensure_not_suspended, give_up, release, release_named,
 };
 pub use decide::{
-    Content, Decision, Doubt, Elsewhere, Facts, Grow, Inside, Lvm, Making, Openers, Permit, Place,
-    Purpose, Reason, Refusal, Uses, Wish, extend_pool, of_header, of_locks, of_opened, repair_pool,
-    users,
+    Content, Decision, Doubt, Elsewhere, Facts, Grow, Lvm, Making, Openers, Permit, Place, Purpose,
+    Reason, Refusal, Uses, Wish, extend_pool, of_header, of_locks, of_opened, repair_pool, users,
 };
-pub use device::{Device, Pinned};
+pub use device::{Device, Inside, Pinned, all_inside, volume_of};
 pub(crate) use job::Job;
 pub use job::Subject;
-pub use look::{Asker, HeldLocks, Known, Tables, all_inside, look_under_lock, volume_of};
+pub use look::{Asker, HeldLocks, Known, Tables, look_under_lock};

@@ -20,9 +20,9 @@ use crate::options::MountOptions;
 use crate::volume::decide::{
     Decision, Elsewhere, Grow, Mount, Place, Reason, Refusal, writable_again,
 };
-use crate::volume::device::{Failure, Pinned};
+use crate::volume::device::{Failure, Pinned, is_shut_down};
 use crate::volume::job::{Job, Subject};
-use crate::volume::look::{HeldLocks, Look, is_shut_down};
+use crate::volume::look::{HeldLocks, Look};
 
 /// Mounts the volume's filesystem at `dir`. Returns warnings to show although the call succeeded. A repeated call
 /// succeeds and changes nothing.

@@ -9,10 +9,10 @@ use crate::host::Lock;
 use crate::lvm::{self, Found, Tags, Volume};
 use crate::names::{Bytes, Shown};
 use crate::volume::decide::{Decision, Reason, Refusal, Wish, is_known_inactive, repair_pool};
-use crate::volume::device::Device;
+use crate::volume::device::{Device, is_in_kernel};
 use crate::volume::job::{Job, Subject};
 use crate::volume::lock;
-use crate::volume::look::{Asker, HeldLocks, Look, Made, is_in_kernel, look_under_lock};
+use crate::volume::look::{Asker, HeldLocks, Look, Made, look_under_lock};
 
 impl Job<'_> {
     /// Creates the volume if the config allows that, activates it, resumes it, and takes its lock, all as far as
@@ -74,18 +74,15 @@ impl Job<'_> {
     /// Creates the volume under its group's lock. Returns the volume as lvcreate left it, or `None` if another node
     /// was quicker or the kernel counts no writes.
     fn create(&self, wish: &Wish, size: Bytes, group: Option<Lock>) -> Result<Option<Made>> {
-        let Subject { host, config, id } = self.subject;
+        let Subject { host, id, .. } = self.subject;
         let lock = group.context("the group's lock is not held")?;
-        let Some(policy) = config.policy(id.vg())? else {
-            bail!("no table of config.toml says how {id} is made");
-        };
-        let mut more = policy.lvcreate_options.clone();
+        let mut more = wish.group.lvcreate_options.clone();
         // lvcreate activates the volume. If this call is killed, another must know which volume to give back.
         let name = self.options.volume_name.as_ref();
         if let Some(name) = name.filter(|_| lvm::has_lvmlockd(host)) {
             more.extend(["--addtag".to_owned(), lvm::volume_tag(name)]);
         }
-        let made = lvm::create(host, id, size, wish.create.thin_pool(), &more, &lock);
+        let made = lvm::create(host, id, size, wish.thin_pool(), &more, &lock);
         if made.is_err()
             && let Ok(Found::Volume(volume)) = lvm::find(host, id)
             && volume.lock.is_some()

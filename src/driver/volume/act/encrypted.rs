@@ -11,10 +11,10 @@ use crate::mount::after_undo;
 use crate::names::Shown;
 use crate::options::Passphrase;
 use crate::volume::decide::{Permit, Refusal, of_header, users};
-use crate::volume::device::{Device, Pinned};
+use crate::volume::device::{Device, Pinned, all_inside};
 use crate::volume::job::{Job, Subject};
 use crate::volume::lock;
-use crate::volume::look::{Look, all_inside};
+use crate::volume::look::Look;
 
 /// A passphrase, and how people call its source.
 type Key = (Passphrase, String);

@@ -7,7 +7,7 @@ use nix::mount::MsFlags;
 
 use super::facts::Elsewhere;
 use super::reason::Reason;
-use crate::lvm::Spread;
+use crate::config::VolumeGroup;
 use crate::mount::Row;
 use crate::names::{Bytes, Filesystem, FsType, LvId, LvName};
 
@@ -34,7 +34,12 @@ pub struct Wish {
     pub not_allowed: Option<String>,
     /// Fill of a thin pool, in percent, from which on nothing is mounted for writing.
     pub pool_limit: u8,
-    pub create: Create,
+    /// What the node's config says of volumes of the group that are created or grown.
+    pub group: VolumeGroup,
+    /// The size of a volume that is created.
+    pub size: Option<Bytes>,
+    /// The thin pool that the volume's options name.
+    pub asked_pool: Option<LvName>,
 }
 
 impl Wish {
@@ -47,6 +52,11 @@ impl Wish {
         flags.set(MsFlags::MS_RDONLY, self.read_only);
         flags
     }
+
+    /// The thin pool in which the volume would be created.
+    pub fn thin_pool(&self) -> Option<&LvName> {
+        self.group.thin_pool.as_ref().or(self.asked_pool.as_ref())
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,30 +66,6 @@ pub enum Purpose {
     Filesystem,
     /// The volume and its filesystem, at least this large.
     Size(Bytes),
-}
-
-/// How a volume may be created or grown: the option `size` and the node's config.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Create {
-    pub allowed: bool,
-    pub size: Option<Bytes>,
-    pub largest: Option<Bytes>,
-    /// Bytes that the config keeps free in the group.
-    pub reserve: Bytes,
-    /// How many stripes and copies `lvcreate_options` ask for: they decide how much of the group a volume
-    /// takes.
-    pub spread: Spread,
-    /// The thin pool that the config names for volumes of the group.
-    pub pool: Option<LvName>,
-    /// The thin pool that the volume's options name.
-    pub asked_pool: Option<LvName>,
-}
-
-impl Create {
-    /// The thin pool in which the volume would be created. A thin volume takes nothing from the group.
-    pub fn thin_pool(&self) -> Option<&LvName> {
-        self.pool.as_ref().or(self.asked_pool.as_ref())
-    }
 }
 
 /// Depth of a look. Each level costs more than the one before it.

@@ -12,7 +12,7 @@ use crate::host::holders::Opener;
 use crate::lvm::{Group, LeaseState, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, Shown};
-use crate::volume::device::{Device, Failure};
+use crate::volume::device::{Device, Failure, Inside};
 
 /// Facts about one volume. A level that is `None` was not looked at.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,16 +62,6 @@ pub struct Uses {
     pub suspended: Option<String>,
     /// How its mounted filesystem failed. `None`: no failure is seen, or no decision needs this.
     pub failure: Option<Failure>,
-}
-
-/// The device inside an encrypted volume.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Inside {
-    pub device: Device,
-    /// Its kernel name.
-    pub name: String,
-    /// It was opened to be read only.
-    pub read_only: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

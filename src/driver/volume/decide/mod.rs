@@ -14,11 +14,11 @@ mod space;
 mod tests;
 
 pub use advice::{extend_pool, repair_pool, same_name_advice, writable_again};
-pub use decision::{Create, Decision, Grow, Level, Making, Mount, Permit, Purpose, Refusal, Wish};
+pub use decision::{Decision, Grow, Level, Making, Mount, Permit, Purpose, Refusal, Wish};
 pub use encrypted::{of_header, of_opened};
 pub use facts::{
-    Content, Decrypted, Doubt, Elsewhere, Facts, FilesystemState, Fitting, Ground, Inside, Lvm,
-    Mounted, Occupied, Openers, Place, Pool, Room, Sectors, There, Uses,
+    Content, Decrypted, Doubt, Elsewhere, Facts, FilesystemState, Fitting, Ground, Lvm, Mounted,
+    Occupied, Openers, Place, Pool, Room, Sectors, There, Uses,
 };
 pub use reason::{Reason, users};
 pub use rules::{decide, is_known_inactive, of_locks, require_no_writer};

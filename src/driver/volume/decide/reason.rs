@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::facts::{Doubt, Elsewhere, Facts, Inside, Occupied, Place, Sectors, Uses};
+use super::facts::{Doubt, Elsewhere, Facts, Occupied, Place, Sectors, Uses};
 use crate::host::holders::Opener;
 use crate::lvm::Holder;
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, LvName};
-use crate::volume::device::Failure;
+use crate::volume::device::{Failure, Inside};
 
 /// The room that a volume needs in its group.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,6 +1,6 @@
 //! Decides by space: in a volume group, in a thin pool, and by the limits of the node's config. Pure.
 
-use super::decision::{Create, Decision, Level, Ruling, Wish};
+use super::decision::{Decision, Level, Ruling, Wish};
 use super::facts::{Ground, Pool, Room, Sectors};
 use super::reason::{Needed, Reason};
 use crate::crypt::HEADER_SIZE;
@@ -22,18 +22,17 @@ pub fn of_metadata(free: Bytes, changes: u64) -> Result<(), Reason> {
 
 /// Decides for a volume that does not exist.
 pub fn absent(room: Option<&Room>, wish: &Wish) -> Ruling {
-    let create = &wish.create;
-    if !create.allowed {
-        return Err(Reason::NoVolume(create.size));
+    if !wish.group.create {
+        return Err(Reason::NoVolume(wish.size));
     }
-    let size = create.size.ok_or(Reason::NoSize)?;
+    let size = wish.size.ok_or(Reason::NoSize)?;
     if wish.read_only {
         return Err(Reason::CreateReadOnly);
     }
     if wish.encrypted == Some(true) && size <= HEADER_SIZE {
         return Err(Reason::TooSmall(size));
     }
-    if let (Some(pool), Some(asked)) = (&create.pool, &create.asked_pool)
+    if let (Some(pool), Some(asked)) = (&wish.group.thin_pool, &wish.asked_pool)
         && pool != asked
     {
         let (pool, asked) = (pool.clone(), asked.clone());
@@ -42,16 +41,17 @@ pub fn absent(room: Option<&Room>, wish: &Wish) -> Ruling {
     let whole = match room {
         None => return Ok(Decision::Look(Level::Room)),
         Some(Room::Group(group)) => {
-            let whole = create.spread.whole(size, group.extent);
-            require_allowed(whole, create)?;
+            let spread = Spread::of_options(&wish.group.lvcreate_options);
+            let whole = spread.whole(size, group.extent);
+            require_allowed(whole, wish)?;
             let needed = Needed {
                 size: whole,
-                more: create.spread.takes(whole, group.extent),
+                more: spread.takes(whole, group.extent),
                 free: group.free,
                 has: Bytes::default(),
                 sector: None,
             };
-            require_room(needed, group.free, create)?;
+            require_room(needed, group.free, wish)?;
             // It is created, and its filesystem recorded.
             of_metadata(group.metadata_free, 2)?;
             whole
@@ -62,7 +62,7 @@ pub fn absent(room: Option<&Room>, wish: &Wish) -> Ruling {
                 Pool::Seen(pool) => Spread::LINEAR.whole(size, pool.extent),
                 Pool::Unseen(_) => size,
             };
-            require_allowed(whole, create)?;
+            require_allowed(whole, wish)?;
             of_pool(pool, wish)?;
             whole
         }
@@ -88,7 +88,7 @@ pub fn of_size(volume: &Volume, size: Bytes, ground: &Ground, wish: &Wish) -> Ru
     let size = spread.whole(size, extent);
     let of_group = |size| spread.takes(size, extent).get();
     let more = Bytes::new(of_group(size).saturating_sub(of_group(has)));
-    require_allowed(size, &wish.create)?;
+    require_allowed(size, wish)?;
     // A thin volume takes nothing from the group.
     if volume.pool.is_none() {
         let fitting = ground.disks.as_ref();
@@ -99,23 +99,23 @@ pub fn of_size(volume: &Volume, size: Bytes, ground: &Ground, wish: &Wish) -> Ru
             has,
             sector: fitting.map(|fitting| fitting.sector),
         };
-        require_room(needed, volume.free, &wish.create)?;
+        require_room(needed, volume.free, wish)?;
     }
     of_metadata(volume.metadata_free, 1)?;
     Ok(Decision::Extend(size))
 }
 
 /// Fails if the config allows no volume of this size.
-fn require_allowed(size: Bytes, create: &Create) -> Result<(), Reason> {
-    match create.largest {
+fn require_allowed(size: Bytes, wish: &Wish) -> Result<(), Reason> {
+    match wish.group.max_size {
         Some(largest) if size > largest => Err(Reason::TooLarge { size, largest }),
         _ => Ok(()),
     }
 }
 
 /// Fails if the group has no room, or would keep too little of what is `free`.
-fn require_room(needed: Needed, free: Bytes, create: &Create) -> Result<(), Reason> {
-    let (more, reserve) = (needed.more, create.reserve);
+fn require_room(needed: Needed, free: Bytes, wish: &Wish) -> Result<(), Reason> {
+    let (more, reserve) = (needed.more, wish.group.reserve);
     if needed.free < more {
         return Err(Reason::NoRoom(needed));
     }

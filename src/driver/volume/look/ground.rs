@@ -7,13 +7,13 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use super::Look;
-use super::device::sysfs_path;
+
 use crate::fs::{self, Family};
 use crate::host::Kernel;
 use crate::lvm::{self, DEEPEST};
 use crate::names::{Bytes, FsType};
 use crate::volume::decide::{Fitting, Ground, Sectors};
-use crate::volume::device::Device;
+use crate::volume::device::{Device, sysfs_path};
 
 /// Is there if the kernel can cache more than a page at a time. Source: Linux' `mm/huge_memory.c`, and
 /// `mapping_max_folio_size_supported` in `include/linux/pagemap.h`.

@@ -75,7 +75,7 @@ impl Look<'_> {
     /// Asks LVM for the free space in which the volume is to be created: a group or a thin pool.
     pub(super) fn look_for_room(&mut self, wish: &Wish) {
         let Subject { host, id, .. } = self.subject;
-        let room = match wish.create.thin_pool() {
+        let room = match wish.thin_pool() {
             Some(name) => self.see_pool(name).map(|pool| Some(Room::Pool(pool))),
             None => lvm::find_group(host, id.vg()).map(|group| group.map(Room::Group)),
         };

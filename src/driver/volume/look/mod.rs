@@ -2,13 +2,11 @@
 //! may have LVM renew its cache of devices (`pvscan --cache`).
 
 mod content;
-mod device;
 mod ground;
 mod lvm;
 mod openers;
 mod under_lock;
 
-pub use device::{all_inside, is_in_kernel, is_shut_down, volume_of};
 pub use under_lock::{HeldLocks, look_under_lock};
 
 use std::cell::Cell;
@@ -29,7 +27,7 @@ use crate::names::{Foreign, LvId, LvUuid, ObjectName, Shown};
 use crate::volume::decide::{
     Content, Decision, Facts, Level, Mounted, Occupied, There, Uses, Wish, decide, same_name_advice,
 };
-use crate::volume::device::Device;
+use crate::volume::device::{Device, name_of, swaps, volume_of};
 
 /// After this long, a call looks again for what can have changed: others may have changed something.
 const LONG: Duration = Duration::from_secs(2);
@@ -72,7 +70,7 @@ impl Tables {
     pub fn read(kernel: &Kernel) -> Result<Self> {
         Ok(Self {
             mounts: Table::read(kernel)?,
-            swaps: device::swaps(kernel),
+            swaps: swaps(kernel),
             openings: OnceLock::new(),
         })
     }
@@ -200,7 +198,7 @@ impl<'a> Look<'a> {
         let mut holders =
             all.with_context(|| format!("looking for devices on top of {}", device.id))?;
         let inside = device.opened(kernel, &mut holders);
-        let name = |holder: &mut String| *holder = device::name_of(kernel, holder);
+        let name = |holder: &mut String| *holder = name_of(kernel, holder);
         holders.iter_mut().for_each(name);
         // What follows is about the device that has the filesystem.
         let top = inside.as_ref().map_or(device, |inside| &inside.device);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
+use crate::config::VolumeGroup;
 use crate::crypt::{CIPHER, DmTable, Header, Keyslot, Layout, Segment, layout_of};
 use crate::fs::{Backup, Condition};
 use crate::host::DeviceNumber;
@@ -12,14 +13,14 @@ use crate::lvm::{self, Group, Lease, LeaseState, Record, Spread, Volume};
 use crate::mount::{Row, Table};
 use crate::names::{Bytes, Filesystem, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::Permit;
-use crate::volume::decide::decision::{Create, Decision, Grow, Making, Mount, Purpose, Wish};
+use crate::volume::decide::decision::{Decision, Grow, Making, Mount, Purpose, Wish};
 use crate::volume::decide::facts::Doubt;
 use crate::volume::decide::facts::{
-    Content, Decrypted, Elsewhere, Facts, FilesystemState, Fitting, Ground, Inside, Lvm, Mounted,
-    Occupied, Openers, Pool, Room, Sectors, There, Uses,
+    Content, Decrypted, Elsewhere, Facts, FilesystemState, Fitting, Ground, Lvm, Mounted, Occupied,
+    Openers, Pool, Room, Sectors, There, Uses,
 };
 use crate::volume::decide::reason::Reason;
-use crate::volume::device::Device;
+use crate::volume::device::{Device, Inside};
 
 pub const GIB: u64 = 1 << 30;
 pub const EXTENT: u64 = 4 << 20;
@@ -70,7 +71,9 @@ pub fn wish() -> Wish {
         has_key: true,
         not_allowed: None,
         pool_limit: 95,
-        create: Create::default(),
+        group: VolumeGroup::default(),
+        size: None,
+        asked_pool: None,
     }
 }
 
@@ -165,15 +168,19 @@ pub fn extents(free: u64) -> Room {
 }
 
 /// Options of lvcreate that make two copies.
+pub fn raid1_options() -> Vec<String> {
+    vec!["--type=raid1".to_owned()]
+}
+
 pub fn raid1() -> Spread {
-    Spread::of_options(&["--type=raid1".to_owned()])
+    Spread::of_options(&raid1_options())
 }
 
 /// There is none of its name, and one of 9 bytes may be made.
 pub fn absent(facts: &mut Facts, wish: &mut Wish) {
     none(facts);
-    wish.create.allowed = true;
-    wish.create.size = Some(Bytes::new(9));
+    wish.group.create = true;
+    wish.size = Some(Bytes::new(9));
 }
 
 pub fn lv(name: &str) -> Option<LvName> {

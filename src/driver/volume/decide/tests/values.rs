@@ -2,7 +2,7 @@
 
 use super::sample::*;
 use crate::names::LvId;
-use crate::volume::decide::decision::{Create, Refusal};
+use crate::volume::decide::decision::Refusal;
 use crate::volume::decide::facts::Doubt;
 use crate::volume::decide::facts::Openers;
 use crate::volume::decide::reason::Reason;
@@ -34,12 +34,12 @@ fn whether_a_device_is_free_and_whether_waiting_may_help() {
 
 #[test]
 fn the_nodes_pool_comes_before_the_one_that_is_asked_for() {
-    let mut create = Create::default();
-    assert_eq!(create.thin_pool(), None);
-    create.asked_pool = lv("other");
-    assert_eq!(create.thin_pool(), lv("other").as_ref());
-    create.pool = lv("pool");
-    assert_eq!(create.thin_pool(), lv("pool").as_ref());
+    let mut wish = wish();
+    assert_eq!(wish.thin_pool(), None);
+    wish.asked_pool = lv("other");
+    assert_eq!(wish.thin_pool(), lv("other").as_ref());
+    wish.group.thin_pool = lv("pool");
+    assert_eq!(wish.thin_pool(), lv("pool").as_ref());
 }
 
 #[test]

@@ -7,9 +7,10 @@ mod sights;
 use std::collections::BTreeSet;
 
 use super::sample::*;
+use crate::config::VolumeGroup;
 use crate::crypt::DmTable;
 use crate::names::{Bytes, FsType};
-use crate::volume::decide::decision::{Create, Decision, Level, Making, Purpose, Wish};
+use crate::volume::decide::decision::{Decision, Level, Making, Purpose, Wish};
 use crate::volume::decide::facts::{Content, Decrypted, Facts, Uses};
 use crate::volume::decide::reason::Reason;
 use crate::volume::decide::rules::decide;
@@ -18,37 +19,27 @@ use sights::*;
 
 /// Each purpose, type, kind of access and policy, each with each other.
 fn wishes() -> Vec<Wish> {
-    let small = Some(Bytes::new(9));
+    let created = || Wish {
+        group: VolumeGroup {
+            create: true,
+            ..VolumeGroup::default()
+        },
+        size: Some(Bytes::new(9)),
+        ..wish()
+    };
+    let [mut without_size, mut bounded, mut reserved, mut elsewhere] = [0; 4].map(|_| created());
+    without_size.size = None;
+    bounded.group.max_size = Some(Bytes::new(8));
+    reserved.group.reserve = Bytes::new(99 * GIB);
+    elsewhere.group.thin_pool = lv("pool");
+    elsewhere.asked_pool = lv("other");
     let policies = [
-        Create::default(),
-        Create {
-            allowed: true,
-            ..Create::default()
-        },
-        Create {
-            allowed: true,
-            size: small,
-            ..Create::default()
-        },
-        Create {
-            allowed: true,
-            size: small,
-            largest: Some(Bytes::new(8)),
-            ..Create::default()
-        },
-        Create {
-            allowed: true,
-            size: small,
-            reserve: Bytes::new(99 * GIB),
-            ..Create::default()
-        },
-        Create {
-            allowed: true,
-            size: small,
-            pool: lv("pool"),
-            asked_pool: lv("other"),
-            ..Create::default()
-        },
+        wish(),
+        without_size,
+        created(),
+        bounded,
+        reserved,
+        elsewhere,
     ];
     let mut all = Vec::new();
     for purpose in [
@@ -59,15 +50,14 @@ fn wishes() -> Vec<Wish> {
     ] {
         for fs in [None, Some(FsType::Ext4), Some(FsType::Xfs)] {
             for bits in 0..8_u8 {
-                for create in &policies {
+                for policy in &policies {
                     all.push(Wish {
                         purpose,
                         fs,
                         read_only: bits & 1 > 0,
                         subvolume: bits & 2 > 0,
                         by_hand: bits & 4 > 0,
-                        create: create.clone(),
-                        ..wish()
+                        ..policy.clone()
                     });
                 }
             }
@@ -287,7 +277,7 @@ impl Cases {
 
 /// Whether of this wish only what counts for content is more than the default.
 fn is_simple(wish: &Wish) -> bool {
-    !wish.subvolume && !wish.by_hand && wish.create == Create::default()
+    !wish.subvolume && !wish.by_hand && wish.group == VolumeGroup::default() && wish.size.is_none()
 }
 
 fn is_open(facts: &Facts) -> bool {
