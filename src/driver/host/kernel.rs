@@ -1,30 +1,44 @@
+use std::cell::OnceCell;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::libc::{ENXIO, O_EXCL};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, setrlimit};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use zeroize::Zeroizing;
 
 use super::paths::{DeviceNumber, block_device, proc_file};
-use super::signals::Signals;
 
 /// The few system calls that the driver makes itself, and the files that it reads.
 ///
 /// Every error is the kernel's, without a path: the caller knows what it wanted.
 pub struct Kernel {
-    /// End a wait.
-    pub(super) signals: Signals,
+    stop: Arc<AtomicBool>,
+    /// Made by the first that waits: most calls of kubelet are over before they wait for anything.
+    wake: OnceCell<UnixStream>,
 }
 
 #[allow(clippy::unused_self)] // having the kernel is what allows a function to use it
 impl Kernel {
+    /// The handlers of signals are installed, not the signals blocked: a blocked mask would be inherited by every
+    /// tool and make it deaf to SIGTERM.
     pub fn new() -> io::Result<Self> {
-        let signals = Signals::install()?;
-        Ok(Self { signals })
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [SIGTERM, SIGINT, SIGHUP] {
+            signal_hook::flag::register(signal, Arc::clone(&stop))?;
+        }
+        let wake = OnceCell::new();
+        Ok(Self { stop, wake })
     }
 
     pub fn page_size(&self) -> u64 {
@@ -174,19 +188,58 @@ impl Kernel {
     }
 
     pub fn stopping(&self) -> bool {
-        self.signals.stopping()
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Becomes readable when a signal comes after this was first called. To be called before a
+    /// child is started, or its end may be missed; [`Kernel::stopping`] tells what came before.
+    pub(super) fn watch(&self) -> io::Result<BorrowedFd<'_>> {
+        if let Some(wake) = self.wake.get() {
+            return Ok(wake.as_fd());
+        }
+        let (wake, notify) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        for signal in [SIGTERM, SIGINT, SIGHUP, SIGCHLD] {
+            signal_hook::low_level::pipe::register(signal, notify.try_clone()?)?;
+        }
+        Ok(self.wake.get_or_init(|| wake).as_fd())
+    }
+
+    /// Waits until a signal comes, or one of these can be read; at most so long, None: without end.
+    pub(super) fn wait<'a>(
+        &'a self,
+        others: impl Iterator<Item = BorrowedFd<'a>>,
+        most: Option<Duration>,
+    ) -> io::Result<()> {
+        let timeout = most.map_or(PollTimeout::NONE, |most| {
+            // Rounded up, so that the last millisecond is slept and not spun.
+            let millis = most.as_millis().saturating_add(1);
+            PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX)
+        });
+        // Without a descriptor for it, a signal still interrupts the wait.
+        let all = self.watch().into_iter().chain(others);
+        let mut all: Vec<PollFd> = all.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        match poll(&mut all, timeout) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let mut sink = [0; 64];
+        while let Some(mut wake) = self.wake.get()
+            && matches!(wake.read(&mut sink), Ok(n) if n > 0)
+        {}
+        Ok(())
     }
 
     /// Waits this long. Returns early, with true, if the driver is told to stop.
     pub fn pause(&self, most: Duration) -> bool {
         let started = Instant::now();
         // The end of a child wakes as well, also of one that ended before; the rest is waited for.
-        while !self.signals.stopping()
+        while !self.stopping()
             && let Some(left) = most.checked_sub(started.elapsed())
         {
-            let _ = self.signals.wait(std::iter::empty(), Some(left));
+            let _ = self.wait(std::iter::empty(), Some(left));
         }
-        self.signals.stopping()
+        self.stopping()
     }
 }
 
@@ -216,7 +269,7 @@ mod tests {
     fn the_end_of_a_child_does_not_cut_a_pause_short() {
         const MOST: Duration = Duration::from_millis(200);
         let kernel = Kernel::new().unwrap();
-        kernel.signals.watch().unwrap();
+        kernel.watch().unwrap();
         signal_hook::low_level::raise(signal_hook::consts::SIGCHLD).unwrap();
         let started = Instant::now();
         assert!(!kernel.pause(MOST));

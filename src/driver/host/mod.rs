@@ -18,7 +18,6 @@ mod process;
 mod reader;
 mod reexec;
 pub mod selinux;
-mod signals;
 pub mod trust;
 mod uncached;
 mod watched;

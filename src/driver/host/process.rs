@@ -132,11 +132,11 @@ impl<'a> Processes<'a> {
     /// A child that is at work on the command. `watch` comes before there is one, so that its end cannot come
     /// unnoticed.
     fn begin(&self, path: &Path, command: &Command) -> io::Result<Watched<'a>> {
-        self.kernel.signals.watch()?;
+        self.kernel.watch()?;
         let reader = command.stays.then(|| self.reader.take()).flatten();
         let mut watched = match reader {
             Some(reader) => reader,
-            None => Watched::new(self.spawn(path, command)?, &self.kernel.signals)?,
+            None => Watched::new(self.spawn(path, command)?, self.kernel)?,
         };
         if let Some(stdin) = &mut watched.child.stdin {
             reader::ask(stdin, command)?;

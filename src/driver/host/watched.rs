@@ -9,8 +9,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use super::Effect;
-use super::signals::Signals;
+use super::{Effect, Kernel};
 use crate::names::folded_to;
 
 /// More than any report: 10,000 logical volumes take about 4 MiB.
@@ -34,16 +33,16 @@ pub(super) enum End {
 /// A child whose pipes are drained while it is waited for.
 pub(super) struct Watched<'a> {
     pub child: Child,
-    signals: &'a Signals,
+    kernel: &'a Kernel,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
 }
 
 impl<'a> Watched<'a> {
-    pub fn new(child: Child, signals: &'a Signals) -> io::Result<Self> {
+    pub fn new(child: Child, kernel: &'a Kernel) -> io::Result<Self> {
         let watched = Self {
             child,
-            signals,
+            kernel,
             stdout: Vec::new(),
             stderr: Vec::new(),
         };
@@ -78,14 +77,14 @@ impl<'a> Watched<'a> {
                 }
                 return Ok(End::Exited(status));
             }
-            if may_stop && self.signals.stopping() {
+            if may_stop && self.kernel.stopping() {
                 return Ok(End::Stopping);
             }
             let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 return Ok(End::Deadline);
             }
-            self.signals.wait(self.pipes(), left)?;
+            self.kernel.wait(self.pipes(), left)?;
         }
     }
 
