@@ -6,11 +6,12 @@ use anyhow::{Context, Error, Result, anyhow, bail};
 use nix::libc::{EBUSY, EINVAL, ENOENT};
 use nix::mount::MsFlags;
 
-use super::identity::{difference, twin};
-use super::source::{Source, without_data};
 use super::table::{Row, Table, mounted_at};
-use crate::host::{Command, Effect, Host, Kernel, KernelLog, Lock, holders};
-use crate::names::{FsType, Shown};
+use crate::host::{
+    Command, DeviceNumber, Effect, Host, Kernel, KernelLog, Lock, Node, holders, own_name,
+};
+use crate::names::{Filesystem, FsType, LvId, Shown};
+use crate::options::MountOptions;
 
 /// More mounts than this on one directory are not an accident to be undone.
 const MOST_STACKED: usize = 64;
@@ -22,6 +23,19 @@ pub const UNMOUNT: &str = "unmount-alone";
 /// container that has just ended, may hold it for a moment.
 const PATIENCE: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// What is to be mounted.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    pub id: &'a LvId,
+    pub node: &'a Node,
+    pub number: DeviceNumber,
+    pub filesystem: &'a Filesystem,
+    pub options: &'a MountOptions,
+    pub read_only: bool,
+    /// This very call has made its filesystem.
+    pub is_new: bool,
+}
 
 /// Mounts a device with mount(8), and undoes what mount(8) leaves if it fails or is stopped.
 pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Result<()> {
@@ -92,11 +106,98 @@ fn require_mounted(host: &Host, source: &Source, dir: &Path) -> Result<()> {
     Err(after_undo(error, undo))
 }
 
+/// The fault of the mount `row`, if it is not of this source: tools and kernel read the filesystem after the driver did.
+/// Nothing is read from the device.
+fn difference(kernel: &Kernel, source: &Source, row: &Row) -> Option<&'static str> {
+    const ANOTHER: &str = "its filesystem has become another one";
+    if !row.is_of(source.number) {
+        return Some("it was renamed or unmounted");
+    }
+    match source.filesystem.fs {
+        FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => {
+            let id = kernel.filesystem_id(&row.mount_point, row.id);
+            let is_it =
+                id.is_ok_and(|id| ext_id(&source.filesystem.uuid).is_none_or(|want| want == id));
+            (!is_it).then_some(ANOTHER)
+        }
+        // The kernel tells nobody its UUID without an ioctl. There is one superblock to mount it by.
+        FsType::Xfs => None,
+        FsType::Btrfs => (!is_btrfs(kernel, source)).then_some(ANOTHER),
+    }
+}
+
+/// The first 32 bits of `f_fsid` (statfs(2)) of an ext with this UUID: both halves of the UUID, combined. C
+/// libraries differ in the other bits. `None`: the ext has no UUID, and e2fsck may give it one. Source: Linux'
+/// fs/ext4/super.c, `ext4_statfs`, since 2.6.19.
+fn ext_id(uuid: &str) -> Option<u64> {
+    let uuid = u128::from_str_radix(&uuid.replace('-', ""), 16).ok()?;
+    let bytes = uuid.to_be_bytes();
+    let (first, second) = bytes.split_at(8);
+    let beginning = |half: &[u8]| half.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+    Some(u64::from(beginning(first)? ^ beginning(second)?))
+}
+
+/// Linux 6.7 and newer give a copy that is mounted beside its original an ID for that time, and keep its
+/// UUID beside it. Source: Linux' fs/btrfs/sysfs.c.
+fn is_btrfs(kernel: &Kernel, source: &Source) -> bool {
+    let disk = format!("dm-{}", source.number.minor);
+    let all = Path::new("/sys/fs/btrfs");
+    let want = &source.filesystem.uuid;
+    let names = kernel.list(all).unwrap_or_default();
+    names.iter().any(|name| {
+        let dir = all.join(name);
+        let uuid = || kernel.read(&dir.join("metadata_uuid"));
+        kernel.exists(&dir.join("devices").join(&disk))
+            && (name == want || uuid().is_ok_and(|uuid| uuid.trim_end() == want))
+    })
+}
+
+/// Why the kernel does not mount a btrfs that has a copy: it knows a filesystem by its UUID alone, and takes the second
+/// one for the first. It does so even if the first was unmounted, and is newer.
+fn twin(source: &Source) -> String {
+    let Source { id, node, .. } = source;
+    let own = by_hand(id, node, "btrfstune -u");
+    format!(
+        "a btrfs with the same UUID as that of {id} is mounted on this node, or the kernel remembers one that was \
+         written to later: a snapshot or a copy. Unmount or remove the other one, or give this one a UUID of its own \
+         ({own}) and run `{} adopt {id}`. What the kernel remembers goes with `btrfs device scan --forget`; where there \
+         is a btrfs of several disks, `btrfs device scan` follows",
+        own_name()
+    )
+}
+
 /// Whether the kernel refuses a filesystem for features that it does not know. The error code, EINVAL, means many
 /// things, so its log is read. Sources: Linux' fs/ext4/super.c, fs/btrfs/disk-io.c and `xfs_sb.c`.
 fn has_unknown_features(said: &str) -> bool {
     let features = ["unsupported optional features", "compatible features"];
     features.iter().any(|words| said.contains(words))
+}
+
+/// A command on the filesystem of a volume, for a person. An encrypted volume is closed by then.
+pub fn by_hand(id: &LvId, node: &Node, command: &str) -> String {
+    let device = id.device();
+    let shown = device.shown();
+    if node.name == device {
+        return format!("`{command} {shown}`");
+    }
+    format!(
+        "`cryptsetup open {shown} repair`, `{command} /dev/mapper/repair` and `cryptsetup close repair`"
+    )
+}
+
+/// Advice for a filesystem that mkfs of a node has made, and that no kernel may have mounted.
+pub fn without_data(fs: FsType, id: &LvId, encrypted: bool) -> String {
+    let empty = if encrypted {
+        format!("remove the volume (`lvremove {id}`) and create it anew")
+    } else {
+        let device = id.device();
+        let (device, me) = (device.shown(), own_name());
+        format!("run `wipefs --all {device} && {me} allow-format {id}`")
+    };
+    format!(
+        "If the driver has made it and no pod has had it, nothing is in it: have mkfs make what this kernel mounts \
+         (`mkfs_options` of {fs} in config.toml), and {empty}"
+    )
 }
 
 /// Shows the mount `from` at `dir` too, with these [restrictions](restrictions) from the beginning. A failure leaves
@@ -237,5 +338,17 @@ mod tests {
             assert!(error.ends_with("is not a directory; remove it"), "{error}");
         }
         assert!(made("a/b").is_ok() && made("a/b").is_ok());
+    }
+
+    #[test]
+    fn the_kernels_id_of_an_ext_is_made_of_its_uuid() {
+        // As `stat --file-system --format=%i` of Linux 6.1 says.
+        let cases = [
+            ("20989258-b172-42b6-9a28-f1a2a824f700", Some(0xfa63_b0ba)),
+            ("", None),
+        ];
+        for (uuid, want) in cases {
+            assert_eq!(ext_id(uuid), want, "{uuid}");
+        }
     }
 }
