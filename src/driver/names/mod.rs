@@ -5,10 +5,8 @@
 mod foreign;
 mod fs_type;
 mod size;
-mod suggest;
 #[cfg(test)]
 mod tests;
-mod uuid;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -20,10 +18,8 @@ use serde::Deserialize;
 pub use foreign::{Foreign, Shown, folded, folded_to, is_printable};
 pub use fs_type::{Encryption, Filesystem, FsType};
 pub use size::Bytes;
-pub use suggest::{nearest, plain};
 #[cfg(test)]
 pub use tests::hostile;
-pub use uuid::{LvUuid, with_hyphens};
 
 const VOLUME: &str = "logical volume";
 
@@ -243,4 +239,64 @@ pub fn same_host(node: &str, host: &str) -> bool {
     let is_short_of =
         |short: &str, full: &str| !short.contains('.') && full.split('.').next() == Some(short);
     is_short_of(&node, &host) || is_short_of(&host, &node)
+}
+
+/// The UUID of a filesystem or a LUKS2 header as it is written. `plain`: 32 hexadecimal digits.
+pub fn with_hyphens(mut plain: String) -> String {
+    for hyphen in [20, 16, 12, 8] {
+        plain.insert(hyphen, '-');
+    }
+    plain
+}
+
+/// The UUID of a logical volume, which keeps it when its name changes. LVM writes it with hyphens, device-mapper without. Source: lvm2 lib/uuid/uuid.c: 32
+/// characters, for people in groups of 6, 4, 4, 4, 4, 4 and 6.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LvUuid(String);
+
+impl LvUuid {
+    /// Takes either form.
+    pub fn of(text: &str) -> Self {
+        Self(text.replace('-', ""))
+    }
+
+    /// The UUID without hyphens, as device-mapper writes it.
+    pub fn plain(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for LvUuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const ENDS: [usize; 6] = [6, 10, 14, 18, 22, 26];
+        for (at, character) in self.0.chars().enumerate() {
+            if ENDS.contains(&at) {
+                f.write_str("-")?;
+            }
+            write!(f, "{character}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The word in small letters, without dashes, dots and spaces: people write `VG-Name`, `vg_name` and `vgname`.
+pub fn plain(word: &str) -> String {
+    word.to_lowercase().replace(['-', '_', '.', ' '], "")
+}
+
+/// The known word that was probably meant: forgives upper case, dashes and two wrong letters (one in a
+/// short word).
+pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    const LONGEST: usize = 32;
+    if word.len() > LONGEST {
+        return None;
+    }
+    let word = plain(word);
+    let near = known.iter().filter_map(|known| {
+        let plain = plain(known);
+        let distance = strsim::damerau_levenshtein(&word, &plain);
+        let most = if plain.len() <= 4 { 1 } else { 2 };
+        (distance <= most).then_some((distance, plain.len(), *known))
+    });
+    near.min().map(|(_, _, known)| known)
 }

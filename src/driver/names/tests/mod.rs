@@ -141,3 +141,11 @@ fn a_host_is_known_by_its_short_and_its_full_name() {
         assert_eq!(same_host(node, host), same, "{node:?} {host:?}");
     }
 }
+
+#[test]
+fn both_forms_are_one_uuid() {
+    let shown = "xtUTfc-ic3C-0AzY-Yrmh-qYaR-Eh8t-XmOJUh";
+    let uuid = LvUuid::of(shown);
+    assert_eq!(uuid.to_string(), shown);
+    assert_eq!(LvUuid::of(uuid.plain()), uuid);
+}
