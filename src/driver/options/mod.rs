@@ -1,6 +1,5 @@
 //! The options of a volume, as kubelet passes them: those of the manifest and its own.
 
-mod allowed;
 mod mount_options;
 mod passphrase;
 #[cfg(test)]

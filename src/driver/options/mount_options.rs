@@ -1,9 +1,8 @@
-//! Mount options that a volume may carry: those that [`allowed`](super::allowed) has.
+//! Mount options that a volume may carry, and who may set them.
 
+use Who::{Nobody, Node, Pod};
 use anyhow::{Result, bail};
 
-use super::allowed::Who::{self, Node, Pod};
-use super::allowed::may_set;
 use crate::names::quoted;
 
 /// The kernel takes one page of them: mount(2) "data".
@@ -109,6 +108,104 @@ impl MountOptions {
     }
 }
 
+/// Who may set an option. Each may set what those before him may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+enum Who {
+    Pod,
+    Node,
+    Nobody,
+}
+
+/// Who may set which option, of which filesystems, and why. What is not here is refused. A pod may set
+/// what concerns its own files. A value is a number (`N`), a size in bytes or with k, m or g (`SIZE`), any
+/// text (`TEXT`), or one of those named. Without one the option takes none; what nobody may set is
+/// refused with each.
+/// Source: mount(8) "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", ext4(5), xfs(5), btrfs(5); `ext4_param_specs`,
+/// `xfs_fs_parameters` and `btrfs_fs_parameters` of Linux, and what came before these.
+#[rustfmt::skip] // a row is a line
+const TABLE: [(Who, &str, &str, &str); 31] = [
+    (Pod, "all", "ro rw", "read-only stays, whoever asks for it"),
+    (Pod, "all", "nosuid nodev noexec nosymfollow suid dev exec symfollow defaults", "what the node restricts stays so"),
+    (Pod, "all", "noatime atime relatime norelatime strictatime nostrictatime nodiratime diratime lazytime nolazytime iversion noiversion i_version", "times and versions of its own files"),
+    (Pod, "all", "sync async dirsync commit=N barrier barrier=1", "when its own writes are on the disk"),
+    (Pod, "all", "discard nodiscard discard=sync|async", "when the space that it frees is free"),
+    (Pod, "all", "acl noacl user_xattr nouser_xattr grpid nogrpid bsdgroups sysvgroups", "attributes and groups of its own files"),
+    (Pod, "all", "auto noauto _netdev", "of fstab: without effect here"),
+    (Pod, "ext", "errors=continue|remount-ro data_err=abort|ignore", "an error harms this volume alone"),
+    (Pod, "ext", "data=journal|ordered journal_checksum delalloc nodelalloc auto_da_alloc noauto_da_alloc dioread_lock dioread_nolock nodioread_nolock max_dir_size_kb=N bsddf minixdf", "how its own files are kept"),
+    (Pod, "xfs", "inode32 inode64 ikeep noikeep attr2 noattr2 largeio nolargeio allocsize=SIZE filestreams swalloc noalign wsync logbufs=N logbsize=SIZE", "how its own files are kept"),
+    (Pod, "btrfs", "compress compress=no|none|lzo|zlib|zlib:N|zstd|zstd:N compress-force compress-force=no|none|lzo|zlib|zlib:N|zstd|zstd:N", "how its own files are kept"),
+    (Pod, "btrfs", "autodefrag noautodefrag datacow nodatacow datasum nodatasum flushoncommit noflushoncommit treelog notreelog max_inline=SIZE space_cache space_cache=v1|v2 nospace_cache ssd nossd ssd_spread nossd_spread", "how its own files are kept"),
+    (Pod, "btrfs", "subvol=TEXT subvolid=N", "a part of its own volume"),
+    (Node, "all", "context=TEXT fscontext=TEXT defcontext=TEXT rootcontext=TEXT", "SELinux labels keep pods apart"),
+    (Node, "ext, xfs", "quota noquota usrquota grpquota prjquota usrjquota=TEXT grpjquota=TEXT jqfmt=vfsold|vfsv0|vfsv1 uquota gquota pquota uqnoenforce gqnoenforce pqnoenforce qnoenforce resuid=N resgid=N", "how much each user may have"),
+    (Node, "ext, btrfs", "nobarrier barrier=0 data=writeback journal_async_commit nojournal_checksum", "a power cut may lose what was synced, or show what the disk held before"),
+    (Node, "ext, xfs", "stripe=N sunit=N swidth=N dax dax=always|inode|never inlinecrypt", "what the disks are"),
+    (Node, "ext", "journal_ioprio=N inode_readahead_blks=N min_batch_time=N max_batch_time=N init_itable init_itable=N noinit_itable block_validity noblock_validity nombcache no_mbcache prefetch_block_bitmaps no_prefetch_block_bitmaps mb_optimize_scan=N", "it takes the node's memory, or time of its disks"),
+    (Node, "btrfs", "thread_pool=N metadata_ratio=N skip_balance clear_cache", "it takes the node's memory, or time of its disks"),
+    (Node, "btrfs", "degraded user_subvol_rm_allowed", "data may be lost"),
+    (Node, "xfs", "nouuid", "it hides that a volume is a copy of another one"),
+    (Nobody, "all", "bind rbind move remount", "it asks for another operation than mounting the volume"),
+    (Nobody, "all", "shared rshared slave rslave private rprivate unbindable runbindable", "kubelet decides how mounts propagate (mountPropagation of the container)"),
+    (Nobody, "all", "loop offset sizelimit encryption", "it would mount a loop device, not the volume"),
+    (Nobody, "all", "source device logdev rtdev journal_dev journal_path", "it names another device than the volume's"),
+    (Nobody, "all", "helper uhelper user users nouser nousers owner noowner group nogroup nofail", "it is about how mount runs, which only the driver decides"),
+    (Nobody, "ext", "sb", "it names another superblock, which a file in the volume may hold"),
+    (Nobody, "all", "errors=panic fatal_errors warn_on_error", "an error in this volume could stop the whole node"),
+    (Nobody, "all", "noload norecovery nologreplay recovery usebackuproot rescue", "it mounts what is not recovered"),
+    (Nobody, "ext", "nouid32", "it makes root of some other owners"),
+    (Nobody, "all", "abort debug debug_want_extra_isize test_dummy_encryption enospc_debug ref_verify check_int check_int_data check_int_print_mask fragment", "it is there to test Linux itself"),
+];
+
+/// Whether the table lets him set it. An error says who may.
+fn may_set(by: Who, option: &str) -> Result<(), String> {
+    let (name, value) = split(option);
+    let all = TABLE.iter().flat_map(|(who, _, options, why)| {
+        let forms = options.split(' ').map(split);
+        forms.map(move |(name, values)| (*who, name, values, *why))
+    });
+    let its: Vec<_> = all.filter(|row| row.1 == name).collect();
+    let fits = |who: Who, values: Option<&str>| match (values, value) {
+        (None, value) => value.is_none() || who == Nobody,
+        (Some(values), Some(value)) => values.split('|').any(|form| is_one(value, form)),
+        (Some(_), None) => false,
+    };
+    let found = its.iter().find(|(who, _, values, _)| fits(*who, *values));
+    match found.or(its.first()) {
+        Some((who, _, values, _)) if *who <= by && fits(*who, *values) => Ok(()),
+        Some((who, _, values, _)) if *who <= by => Err(match values {
+            Some(values) => format!("its value must be {values}"),
+            None => "it takes no value".to_owned(),
+        }),
+        Some((Node, _, _, why)) => Err(format!(
+            "only mount_options in config.toml may set it ({why}); leave it out"
+        )),
+        Some((.., why)) => Err(format!("{why}; leave it out")),
+        None => Err("nobody may set it; docs/options.md lists who may set which".to_owned()),
+    }
+}
+
+/// The name, and the value if it has one.
+fn split(option: &str) -> (&str, Option<&str>) {
+    match option.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (option, None),
+    }
+}
+
+/// Whether a value is of this form: `TEXT`, `SIZE`, a word, or a word with `N` for a number.
+fn is_one(value: &str, form: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    match form {
+        "TEXT" => !value.is_empty(),
+        "SIZE" => is_number(value.strip_suffix(['k', 'm', 'g']).unwrap_or(value)),
+        _ => match form.strip_suffix('N') {
+            Some(head) => value.strip_prefix(head).is_some_and(is_number),
+            None => value == form,
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,5 +231,94 @@ mod tests {
             let (all, left_out) = a.and_of_pod(&b);
             assert_eq!((all.joined().as_deref(), left_out.join(",")), (want, overruled.to_owned()), "{node:?} {pod:?}");
         }
+    }
+
+    #[test]
+    #[rustfmt::skip] // a row is a line
+    fn takes_what_the_table_has() {
+        let cases = [
+            ("", None),
+            (",", None),
+            ("noatime,,discard,", Some("noatime,discard")),
+            ("subvol=a/b,compress=zstd:3,max_inline=2k", Some("subvol=a/b,compress=zstd:3,max_inline=2k")),
+            ("ro,journal_checksum,data=journal", Some("ro,journal_checksum,data=journal")),
+            ("errors=remount-ro,barrier=1,commit=30", Some("errors=remount-ro,barrier=1,commit=30")),
+            ("grpid,logbufs=8,logbsize=256k,allocsize=1048576", Some("grpid,logbufs=8,logbsize=256k,allocsize=1048576")),
+        ];
+        for (text, want) in cases {
+            let options = MountOptions::of_pod(text).unwrap();
+            assert_eq!(options.joined().as_deref(), want, "{text:?}");
+            assert_eq!(MountOptions::of_node(text).unwrap(), options, "{text:?}");
+        }
+        assert!(MountOptions::of_pod(&"noatime,".repeat(500)).is_ok());
+        assert!(MountOptions::of_pod(&"noatime,".repeat(500 + 1)).is_err());
+    }
+
+    #[test]
+    fn an_option_outside_the_table_is_refused() {
+        let nobodys = "bind rbind move remount shared rshared slave private rprivate unbindable \
+            loop loop=/dev/loop0 offset=4096 sizelimit=1 encryption=aes source=/dev/sda device=/dev/sda \
+            logdev=/dev/sda rtdev=/dev/sda journal_dev=0x801 journal_path=/dev/sda helper=x \
+            uhelper=udisks2 user user=root users nouser owner group nofail x-systemd.automount \
+            X-mount.mkdir X-mount.idmap=b x-gvfs-show verity.roothash=00 errors=panic sb=1 sb= sb \
+            fatal_errors=panic fatal_errors=bug warn_on_error abort debug noload norecovery \
+            rescue=all nouid32 BIND Noatime ro,rw rw,ro noatime,bind ro=vfs nosuid=recursive suid=vfs \
+            =x = -o nosuchoption commit commit= commit=N commit=5s commit=-1 errors errors= \
+            errors=remount-ro:1 compress=zstd:N compress=zstd: compress=gzip subvol= allocsize=k \
+            allocsize=1t journal_checksum=0 barrier=2 discard=once";
+        let with_spaces = [
+            "a b",
+            "a\tb",
+            "a\nb",
+            "a\0",
+            "a\"b\"",
+            "a'b",
+            "a\\054rw",
+            "ä",
+            "a\u{2028}",
+        ];
+        for text in nobodys.split_whitespace().chain(with_spaces) {
+            assert!(MountOptions::of_pod(text).is_err(), "{text:?}");
+            assert!(MountOptions::of_node(text).is_err(), "{text:?}");
+        }
+        let nodes = "context=system_u:object_r:tmp_t:s0 usrquota nobarrier barrier=0 data=writeback stripe=16 \
+            nouuid dax=always resuid=1000 degraded thread_pool=64 init_itable init_itable=0";
+        for text in nodes.split_whitespace() {
+            assert!(MountOptions::of_pod(text).is_err(), "{text:?}");
+            assert!(MountOptions::of_node(text).is_ok(), "{text:?}");
+        }
+    }
+
+    #[test]
+    #[rustfmt::skip] // a row is a line
+    fn an_error_names_the_option_and_who_may_set_it() {
+        let cases = [
+            ("noatime,bind", r#"mount option "bind" is refused: it asks for another operation than mounting the volume; leave it out"#),
+            ("sb=1", r#"mount option "sb=1" is refused: it names another superblock, which a file in the volume may hold; leave it out"#),
+            ("nouuid", r#"mount option "nouuid" is refused: only mount_options in config.toml may set it (it hides that a volume is a copy of another one); leave it out"#),
+            ("nosuch=1", r#"mount option "nosuch=1" is refused: nobody may set it; docs/options.md lists who may set which"#),
+            ("barrier=2", r#"mount option "barrier=2" is refused: it takes no value"#),
+        ];
+        for (text, want) in cases {
+            assert_eq!(MountOptions::of_pod(text).unwrap_err().to_string(), want);
+        }
+    }
+
+    #[test]
+    fn the_table_is_the_one_of_the_page() {
+        let mut names: Vec<&str> = TABLE.iter().flat_map(|row| row.2.split(' ')).collect();
+        names.sort_unstable();
+        assert!(
+            names.is_sorted_by(|a, b| a < b),
+            "one of {names:?} is there twice"
+        );
+        let rows = TABLE.iter().map(|(who, fs, options, why)| {
+            let who = ["a pod", "only the config", "nobody"][*who as usize];
+            let options = options.replace(' ', "`, `").replace('|', "\\|");
+            format!("| `{options}` | {fs} | {who} | {why} |\n")
+        });
+        let rows: String = rows.collect();
+        let page = include_str!("../../../docs/options.md");
+        assert!(page.contains(&rows), "docs/options.md lacks\n{rows}");
     }
 }
