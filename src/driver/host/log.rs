@@ -13,7 +13,7 @@ use nix::libc::SIGXFSZ;
 use serde::Serializer;
 
 use crate::config::LogTarget;
-use crate::names::is_printable;
+use crate::names::{folded, folded_to};
 use crate::reply::Status;
 
 /// Collects what one call does and writes it as one entry at the end.
@@ -41,7 +41,7 @@ impl Default for Log {
 impl Log {
     /// Adds a field to what the call is about: the volume, the pod, an ignored option.
     pub fn about(&self, key: &str, value: &str) {
-        let value = folded(value.chars().take(256));
+        let value = folded_to(value, 256);
         let mut subject = self.subject.borrow_mut();
         match subject.iter_mut().find(|(known, _)| known == key) {
             None => subject.push((key.to_owned(), value)),
@@ -68,7 +68,7 @@ impl Log {
             ("steps", self.steps.borrow().clone()),
             ("took_ms", self.started.elapsed().as_millis().to_string()),
             ("outcome", outcome.to_owned()),
-            ("message", folded(message.chars())),
+            ("message", folded(message)),
         ] {
             if !value.is_empty() {
                 fields.push((key.to_owned(), value));
@@ -111,11 +111,6 @@ fn of_file(fields: &Fields) -> Vec<u8> {
     let _ = serde_json::Serializer::new(&mut line).collect_map(time.chain(fields));
     line.push(b'\n');
     line
-}
-
-fn folded(text: impl Iterator<Item = char>) -> String {
-    text.map(|c| if is_printable(c) { c } else { '?' })
-        .collect()
 }
 
 /// The line that a person reads in the journal: `key=value`, in quotes if there is a space in the value.
