@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::{self, BufRead, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -12,13 +12,14 @@ use crate::crypt;
 use crate::fs::{
     EXAMINE, Extent, SUPERBLOCK, alone::named, scan::examine, superblock::read_primary,
 };
-use crate::host::{CLOSE_LAST, Kernel, READ_DEVICES, Uncached, answer_each, close_last};
+use crate::host::{CLOSE_LAST, Kernel, READ_DEVICES, Uncached, close_last};
 use crate::mount::UNMOUNT;
+use crate::names::folded;
 use crate::reply::Printed;
 
 pub fn run(words: &[OsString]) -> Option<Printed> {
     match words.first()?.to_str()? {
-        READ_DEVICES => Some(printed(answer_each(read), 1)),
+        READ_DEVICES => Some(printed(read_devices(), 1)),
         CLOSE_LAST => {
             let device = std::io::stdin().as_fd().try_clone_to_owned();
             let closed = device.and_then(|device| close_last(&File::from(device)));
@@ -40,6 +41,28 @@ fn printed(done: Result<()>, code: u8) -> Printed {
         Ok(()) => Printed::default(),
         Err(error) => Printed::failure(format!("{error:#}\n"), code),
     }
+}
+
+/// `read-devices`: answers each question on standard input, until there are no more.
+fn read_devices() -> Result<()> {
+    for line in io::stdin().lock().lines() {
+        let line = line?;
+        let words: Vec<&str> = line.split(' ').collect();
+        let (device, words) = words.split_first().unwrap_or((&"", &[]));
+        let found = Uncached::open(device);
+        // The device is closed before the answer.
+        let found = found
+            .map_err(Into::into)
+            .and_then(|device| read(&device, words));
+        let answer = match found {
+            Ok(found) => format!("+{}\n", found.trim_end()),
+            Err(error) => format!("-{}\n", folded(&format!("{error:#}"))),
+        };
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(answer.as_bytes())?;
+        stdout.flush()?;
+    }
+    Ok(())
 }
 
 /// `examine <size> <time of creation> <extent> [flush]`, `superblock [<size>]` or `luks`. Numbers are decimal.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::reexec::pipe_of;
+use super::process::pipe_of;
 use super::{READ_DEVICES, own_name};
 use crate::names::folded;
 
@@ -203,11 +203,6 @@ impl Command {
             Program::Driver(path) => vec![quoted(&path.to_string_lossy())],
         };
         words.extend(args.iter().map(|arg| quoted(&arg.to_string_lossy())));
-        if let (Program::Myself(_), Some(file)) = (&self.program, &self.stdin)
-            && let Ok(path) = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
-        {
-            words.extend(["<".to_owned(), quoted(&path.to_string_lossy())]);
-        }
         folded(&words.join(" "))
     }
 }

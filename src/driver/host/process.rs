@@ -1,25 +1,34 @@
 use std::cell::{OnceCell, RefCell};
-use std::ffi::{OsStr, OsString};
-use std::io;
+use std::ffi::{CString, OsStr, OsString};
+use std::io::{self, PipeReader, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{self, Child, ChildStdin, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::prctl;
 use nix::unistd::{AccessFlags, access};
 
-use crate::names::Shown;
-
 use super::close_last::{CLOSE_LAST, own_devices};
-use super::reader::{self, READ_DEVICES};
+use super::kernel::leave_no_core;
 use super::selinux;
 use super::trust::{require_roots, require_roots_to_run};
 use super::watched::{End, Watched, one_line};
 use super::{Command, Effect, Kernel, Output, Program, ToolError, Tools};
+use crate::names::{Shown, folded};
 
+/// The first word of the command line of the process that reads devices for a call, and stays until the call ends. A
+/// read of a broken disk may never end: then that process is left behind. It has a device open only while it answers,
+/// so that its parent can count who else has.
+///
+/// A question is a line: the path of the device, the work, and its arguments. An answer is a line: `+` and what
+/// was found, or `-` and why nothing was.
+pub const READ_DEVICES: &str = "read-devices";
 /// How long a writer may take to obey SIGTERM at its own limit.
 const GRACE_AT_LIMIT: Duration = Duration::from_secs(5);
 /// How long a writer may take when the driver itself is stopped: kubelet waits 10 s, people less.
@@ -93,7 +102,7 @@ impl<'a> Processes<'a> {
 
     /// The one place that makes a child process.
     fn spawn(&self, path: &Path, command: &Command) -> io::Result<Child> {
-        let mut child = std::process::Command::new(path);
+        let mut child = process::Command::new(path);
         if command.stays {
             child.arg(READ_DEVICES).stdin(Stdio::piped());
         } else {
@@ -139,7 +148,7 @@ impl<'a> Processes<'a> {
             None => Watched::new(self.spawn(path, command)?, self.kernel)?,
         };
         if let Some(stdin) = &mut watched.child.stdin {
-            reader::ask(stdin, command)?;
+            ask(stdin, command)?;
         }
         Ok(watched)
     }
@@ -188,7 +197,7 @@ impl Tools for Processes<'_> {
         let status = match end.map_err(spawn_error)? {
             End::Exited(status) => status,
             End::Answered => {
-                let answer = reader::answer(&std::mem::take(&mut watched.stdout));
+                let answer = answer(&std::mem::take(&mut watched.stdout));
                 self.reader.replace(Some(watched));
                 return answer.map_err(|why| failed(1, why));
             }
@@ -224,5 +233,59 @@ impl Tools for Processes<'_> {
             stderr: one_line(&watched.stderr),
             stdout: watched.stdout,
         })
+    }
+}
+
+/// Puts the question. The device is named by this process's descriptor, which keeps it from becoming another.
+fn ask(stdin: &mut ChildStdin, command: &Command) -> io::Result<()> {
+    let device = command.stdin.as_ref();
+    let device = device.ok_or(io::ErrorKind::InvalidInput)?.as_raw_fd();
+    let question = command.question(&format!("/proc/{}/fd/{device}", process::id()));
+    stdin.write_all(format!("{question}\n").as_bytes())
+}
+
+/// The findings, or why there are none.
+fn answer(line: &[u8]) -> Result<Output, String> {
+    match line.split_first() {
+        Some((b'+', found)) => Ok(Output {
+            stdout: found.to_vec(),
+            ..Output::default()
+        }),
+        _ => Err(folded(&String::from_utf8_lossy(
+            line.get(1..).unwrap_or_default(),
+        ))),
+    }
+}
+
+/// Begins this executable again in the same process, as `program`, with these arguments and these bytes on
+/// standard input. Pid, environment and the other streams stay. Neither leaves a core. It returns only if that fails.
+pub fn reexec(program: &OsStr, args: &[&str], stdin: &[u8]) -> io::Error {
+    let begin = || -> io::Result<io::Error> {
+        leave_no_core()?;
+        let stdin = OwnedFd::from(pipe_of(stdin)?);
+        // Also when an upgrade has just put another file in its place.
+        let mut command = process::Command::new("/proc/self/exe");
+        Ok(command.arg0(program).args(args).stdin(stdin).exec())
+    };
+    begin().unwrap_or_else(|error| error)
+}
+
+/// A pipe that holds these bytes and its end.
+pub fn pipe_of(bytes: &[u8]) -> io::Result<PipeReader> {
+    let (reader, mut writer) = io::pipe()?;
+    // Nobody reads yet, so the pipe must take all bytes. Source: fcntl(2), F_SETPIPE_SZ.
+    let size = i32::try_from(bytes.len()).map_err(io::Error::other)?;
+    fcntl(&writer, FcntlArg::F_SETPIPE_SZ(size.max(1)))?;
+    writer.write_all(bytes)?;
+    Ok(reader)
+}
+
+/// Gives this process the name of `program`, after the kernel has called it `exe`: people see that name in
+/// messages, and `pgrep` goes by it.
+pub fn take_name_of(program: &OsStr) {
+    let name = Path::new(program).file_name().unwrap_or(program);
+    if let Ok(name) = CString::new(name.as_bytes()) {
+        // A failure does not matter: it is only a name.
+        let _ = prctl::set_name(&name);
     }
 }

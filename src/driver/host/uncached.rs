@@ -17,7 +17,7 @@ pub struct Uncached {
 }
 
 impl Uncached {
-    pub(super) fn open(path: &str) -> io::Result<Self> {
+    pub(crate) fn open(path: &str) -> io::Result<Self> {
         let open = |flags: OFlag| {
             let mut options = OpenOptions::new();
             options.read(true).custom_flags(flags.bits()).open(path)
