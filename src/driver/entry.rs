@@ -1,19 +1,26 @@
-//! argv to answer: a call-out always ends in exactly one JSON document.
+//! argv to answer: a call-out always ends in exactly one JSON document, and one line in the log.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::Read;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result, anyhow};
+use serde_json::Value;
+use zeroize::{Zeroize, Zeroizing};
 
-use crate::calls::guard::{answer_panics, logged, printed, run};
-use crate::calls::{is_by_hand, named};
+use crate::calls::{self, is_by_hand, named};
 use crate::child;
 use crate::config::{FILE_VARIABLE, Loaded, LogTarget};
 use crate::host::trust::load;
-use crate::host::{Host, Kernel, Log, Processes, Writing};
-use crate::options::holds_secret;
-use crate::reply::{Printed, Reply};
-use crate::secret;
+use crate::host::{Host, Kernel, Log, Processes, Writing, on_panic, reexec, take_name_of};
+use crate::names::{LvId, LvName, ObjectName, VgName};
+use crate::options::{GROUP, NAME, VOLUME, holds_secret};
+use crate::reply::{Printed, Reply, Status};
+
+/// In the place of the words: `call-stdin [call-out]`.
+const CALL_STDIN: &str = "call-stdin";
 
 /// The words of this call: argv without the program, or what a call with a secret took off that.
 ///
@@ -21,13 +28,10 @@ use crate::secret;
 /// The answer to a call whose words cannot be read.
 pub fn words(args: &[OsString]) -> Result<Vec<OsString>, Printed> {
     let words = args.get(1..).unwrap_or_default();
-    if words
-        .first()
-        .is_none_or(|first| first != secret::CALL_STDIN)
-    {
+    if words.first().is_none_or(|first| first != CALL_STDIN) {
         return Ok(words.to_vec());
     }
-    let words = secret::words(args);
+    let words = hidden_words(args);
     words.map_err(|error| Printed::text(format!("{}\n", Reply::failure(&error).to_json())))
 }
 
@@ -50,7 +54,7 @@ pub fn answer(
     translated: impl FnOnce(&Host) -> Result<Vec<OsString>>,
 ) -> Printed {
     if args.iter().any(holds_secret) {
-        return printed(&Reply::failure(&secret::hide(args, words)), true);
+        return printed(&Reply::failure(&hide(args, words)), true);
     }
     let target = LogTarget::default();
     answer_panics(words, Vec::new(), &target);
@@ -107,5 +111,189 @@ pub fn executable(kernel: &Kernel, args: &[OsString]) -> Result<PathBuf> {
         // An upgrade has just put another file in its place.
         Some(called) if !kernel.exists(&exe) => Ok(called),
         _ => Ok(exe),
+    }
+}
+
+/// Answers one call-out of kubelet: `args` is argv without the executable's name.
+fn run(args: &[OsString], host: &Host, config: &Loaded) -> Reply {
+    let fields = log_fields(args);
+    for (key, value) in &fields {
+        host.log.about(key, value);
+    }
+    let target = &config.config.log;
+    answer_panics(args, fields, target);
+    logged(args, calls::answer(args, host, config), &host.log, target)
+}
+
+fn logged(args: &[OsString], answer: Result<Reply>, log: &Log, target: &LogTarget) -> Reply {
+    let reply = answer.unwrap_or_else(|error| Reply::failure(&error));
+    // Only words that are call-outs: anything else may be a secret in the wrong place.
+    let known = args.first().and_then(named);
+    let name = known.map_or("other", |(name, _)| name);
+    let message = reply.message.as_deref().unwrap_or_default();
+    log.write(target, name, reply.status, message);
+    reply
+}
+
+/// Has a panic end the process with a logged answer that says where the panic was. What the panic itself says is
+/// left out, because it may quote a secret.
+fn answer_panics(args: &[OsString], fields: Vec<(&'static str, String)>, target: &LogTarget) {
+    // Of the words, which may hold a secret, only the first is kept.
+    let call: Vec<OsString> = args.first().cloned().into_iter().collect();
+    let has_secret = args.iter().any(holds_secret);
+    let target = target.clone();
+    on_panic(move |place| {
+        let log = Log::default();
+        for (key, value) in &fields {
+            log.about(key, value);
+        }
+        let bug = anyhow!(
+            "flexvolume-lvm {} stopped at {place} because of a bug; please report this message",
+            env!("CARGO_PKG_VERSION"),
+        );
+        let reply = logged(&call, Err(bug), &log, &target);
+        printed(&reply, has_secret)
+    });
+}
+
+/// The reply as kubelet reads it. kubelet takes a failure from the document, and logs the whole argv of a call that
+/// exits other than 0, secrets included. Source: kubelet's `pkg/volume/flexvolume/driver-call.go`, `Run`.
+fn printed(reply: &Reply, has_secret: bool) -> Printed {
+    let failed = reply.status == Status::Failure;
+    Printed {
+        code: u8::from(failed && !has_secret),
+        ..Printed::text(format!("{}\n", reply.to_json()))
+    }
+}
+
+/// Whom a call is about, for the log: the volume, the pod, and kubelet's name of the volume, as far
+/// as they can be read. Whatever else is wrong with the call, the log has it under these names.
+fn log_fields(args: &[OsString]) -> Vec<(&'static str, String)> {
+    let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
+    let json = words.iter().find(|word| word.trim_start().starts_with('{'));
+    let found = match (json, words.as_slice()) {
+        (Some(json), _) => of_options(json),
+        // Cut in pieces, a secret may be in any word of the call.
+        (None, ["detach", volume, ..]) if !args.iter().any(holds_secret) => {
+            match LvId::from_device(volume) {
+                Some(id) => vec![("volume", Some(id.to_string()))],
+                None => vec![("name", checked(volume))],
+            }
+        }
+        _ => Vec::new(),
+    };
+    let known = found.into_iter();
+    known
+        .filter_map(|(key, value)| Some((key, value?)))
+        .collect()
+}
+
+fn of_options(json: &str) -> Vec<(&'static str, Option<String>)> {
+    // Also options that hold something else than strings, which a call refuses.
+    let mut pairs: BTreeMap<String, Value> = serde_json::from_str(json).unwrap_or_default();
+    for (key, value) in &mut pairs {
+        if let (true, Value::String(secret)) = (holds_secret(key), value) {
+            secret.zeroize();
+        }
+    }
+    let text = |key: &str| pairs.get(key).and_then(Value::as_str);
+    let volume = || {
+        let vg = VgName::parse(text(GROUP)?).ok()?;
+        let lv = LvName::parse(text(VOLUME)?).ok()?;
+        Some(LvId::new(vg, lv).to_string())
+    };
+    let name = |key: &str| checked(text(key)?);
+    let pod = name("kubernetes.io/pod.name").map(|pod| {
+        let namespace = name("kubernetes.io/pod.namespace");
+        namespace.map_or(pod.clone(), |namespace| format!("{namespace}/{pod}"))
+    });
+    vec![("volume", volume()), ("pod", pod), ("name", name(NAME))]
+}
+
+fn checked(name: &str) -> Option<String> {
+    Some(ObjectName::parse(name).ok()?.to_string())
+}
+
+/// Begins a call that holds a secret again, in the same process, with its words on standard input: all users of the
+/// host can read the arguments of a process, and journald logs them. `args`: all of argv. Returns only if that fails.
+fn hide(args: &[OsString], words: &[OsString]) -> Error {
+    // Which call it is may be seen. Of the others, a secret that was cut in pieces may be in any.
+    let call = words.first().and_then(named).map(|(name, _)| name);
+    let seen: Vec<&str> = [CALL_STDIN].into_iter().chain(call).collect();
+    let length = words.iter().map(|word| word.len().saturating_add(1)).sum();
+    let mut bytes = Zeroizing::new(Vec::with_capacity(length));
+    for word in words {
+        bytes.extend_from_slice(word.as_encoded_bytes());
+        bytes.push(0);
+    }
+    let program = args.first().map(OsString::as_os_str);
+    Error::new(reexec(program.unwrap_or_default(), &seen, &bytes)).context(
+        "the call holds a secret, and the driver could not take that off its command line; nothing was done or \
+         logged",
+    )
+}
+
+/// The words of the call that was begun again.
+fn hidden_words(args: &[OsString]) -> Result<Vec<OsString>> {
+    if let Some(program) = args.first() {
+        take_name_of(program);
+    }
+    // More than the kernel takes as one word: a buffer that grows would leave copies behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(256 << 10));
+    let read = std::io::stdin().read_to_end(&mut bytes);
+    read.context("reading the words of the call from standard input")?;
+    // Each word ends with a NUL, the last one too.
+    bytes.pop();
+    let words = bytes.split(|byte| *byte == 0);
+    Ok(words
+        .map(|word| OsString::from_vec(word.to_vec()))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// In the environment of a process of this test's own, which panics: the file of its log.
+    const LOG: &str = "PANICS_WITH_LOG";
+
+    #[test]
+    fn a_panic_leaves_its_place_in_the_message_and_in_the_log() {
+        if let Some(file) = std::env::var_os(LOG) {
+            let target = LogTarget::File(file.into());
+            answer_panics(
+                &["mount".into(), "/x".into()],
+                vec![("volume", "vg/lv".into())],
+                &target,
+            );
+            panic!("not for kubelet");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("log");
+        let name = "entry::tests::a_panic_leaves_its_place_in_the_message_and_in_the_log";
+        let mut panics = Command::new(std::env::current_exe().unwrap());
+        let ended = panics
+            .args(["--exact", name])
+            .env(LOG, &file)
+            .output()
+            .unwrap();
+        assert_eq!(ended.status.code(), Some(1));
+        let reply = String::from_utf8(ended.stdout).unwrap();
+        assert!(
+            reply.contains(r#"{"status":"Failure","#) && reply.ends_with("}\n"),
+            "{reply}"
+        );
+        let log = std::fs::read_to_string(file).unwrap();
+        assert!(
+            log.contains(r#""call":"mount","volume":"vg/lv""#) && log.lines().count() == 1,
+            "{log}"
+        );
+        assert!(ended.stderr.is_empty());
+        for text in [reply, log] {
+            assert!(text.contains(" stopped at src/driver/entry.rs:"), "{text}");
+            assert!(!text.contains("not for kubelet"), "{text}");
+        }
     }
 }

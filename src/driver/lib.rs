@@ -27,7 +27,6 @@ pub mod mount;
 pub mod names;
 pub mod options;
 pub mod reply;
-mod secret;
 pub mod volume;
 
 pub use entry::{answer, executable, main, with_hosts, words};

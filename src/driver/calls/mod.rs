@@ -2,25 +2,62 @@
 
 mod attach;
 mod expand;
-pub mod guard;
-mod init;
-mod log_fields;
 mod mount;
-mod unmount;
-mod words;
 
-pub use words::{ALL, VERBOSE, is_by_hand, named};
-
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
+use serde_json::json;
 
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::names::{Bytes, same_host};
 use crate::options::Options;
 use crate::reply::Reply;
-use words::{device as device_of, directory};
+
+/// Each call-out with its arguments. Source: kubelet's `pkg/volume/flexvolume/driver-call.go`.
+pub const ALL: [(&str, &str); 11] = [
+    ("init", ""),
+    ("attach", "<options> <node>"),
+    ("detach", "<volume name> <node>"),
+    ("waitforattach", "<device> <options>"),
+    ("isattached", "<options> <node>"),
+    ("mountdevice", "<directory> <device> <options>"),
+    ("unmountdevice", "<directory>"),
+    ("mount", "<directory> <options>"),
+    ("unmount", "<directory>"),
+    (
+        "expandfs",
+        "<options> <device> <directory> <new size> <old size>",
+    ),
+    (
+        "expandvolume",
+        "<options> <directory> <new size> <old size>",
+    ),
+];
+
+pub fn named(name: impl AsRef<OsStr>) -> Option<(&'static str, &'static str)> {
+    ALL.into_iter().find(|(known, _)| name.as_ref() == *known)
+}
+
+/// The option of a call-out by hand that prints each step on standard error.
+pub const VERBOSE: &str = "--verbose";
+
+/// Whether a person wrote it, by what kubelet never writes.
+pub fn is_by_hand(words: &[OsString]) -> bool {
+    let mut before: &OsStr = OsStr::new("");
+    words.iter().any(|word| {
+        let bytes = word.as_encoded_bytes();
+        // Also one that lacks its value: kubelet's next word is a path, a number or JSON.
+        let is_word = bytes.first().is_some_and(u8::is_ascii_alphabetic) || bytes.contains(&b'=');
+        let is_pair = before == "-o" && is_word && !bytes.starts_with(b"{");
+        before = word;
+        is_pair
+            || ["-", "-h", "--help", VERBOSE].iter().any(|own| word == own)
+            || bytes.starts_with(b"@")
+    })
+}
 
 /// Makes the node match the call, once all of its words are understood.
 pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> {
@@ -40,7 +77,7 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
         Ok(options)
     };
     match (*name, words) {
-        ("init", []) => Ok(init::run(config)),
+        ("init", []) => Ok(init(config)),
         ("attach", [json, node]) => attach::attach(host, config, &options(json)?, node),
         ("waitforattach", [device, json]) => {
             let device = device_of(device)?;
@@ -49,13 +86,13 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
         ("isattached", [json, node]) => attach::isattached(host, config, &options(json)?, node),
         ("mountdevice", [dir, device, json]) => {
             let (dir, device) = (directory(dir)?, device_of(device)?);
-            mount::run(host, config, &dir, device, &options(json)?)
+            mount::mount(host, config, &dir, device, &options(json)?)
         }
         ("mount", [dir, json]) => {
             let dir = directory(dir)?;
-            mount::run(host, config, &dir, "", &options(json)?)
+            mount::mount(host, config, &dir, "", &options(json)?)
         }
-        ("unmount" | "unmountdevice", [dir]) => unmount::run(host, config, &directory(dir)?),
+        ("unmount" | "unmountdevice", [dir]) => mount::unmount(host, config, &directory(dir)?),
         ("detach", [volume, node]) => attach::detach(host, config, volume, node),
         ("expandfs", [json, _, dir, new, _old]) | ("expandvolume", [json, dir, new, _old]) => {
             let (options, dir) = (options(json)?, directory(dir)?);
@@ -85,5 +122,62 @@ fn is_here(host: &Host, config: &Loaded, node: &str) -> bool {
     match &config.config.node_name {
         Some(name) => same_host(node, name),
         None => same_host(node, &host.kernel.host_name()),
+    }
+}
+
+/// A directory that kubelet names: absolute, and only going down. As of every word of a call, no message repeats it: a
+/// secret may stand in the wrong place.
+fn directory(word: &str) -> Result<PathBuf> {
+    const LONGEST: usize = 4095; // PATH_MAX less its NUL
+    let path = Path::new(word);
+    let goes_down = path.is_absolute()
+        && path
+            .components()
+            .all(|part| matches!(part, Component::RootDir | Component::Normal(_)))
+        && !word.split('/').any(|part| part == ".");
+    let is_top = path.parent().is_none();
+    if !goes_down || is_top || word.len() > LONGEST || word.contains(char::is_control) {
+        bail!(
+            "what the call names is not a directory to mount on: it must be an absolute path below /, without `.`, \
+             `..` or control characters"
+        );
+    }
+    // Without a slash at its end: mountinfo never has one.
+    Ok(path.components().collect())
+}
+
+/// A device that kubelet passes on from `attach`, or nothing.
+fn device_of(word: &str) -> Result<&str> {
+    let is_path = word.starts_with("/dev/")
+        && word.len() <= 4095
+        && !word.contains(char::is_control)
+        && !word.split('/').any(|part| part == "..");
+    if !word.is_empty() && !is_path {
+        bail!("what the call names is not a device: it must be a path below /dev, or empty");
+    }
+    Ok(word)
+}
+
+/// `init`: says what the driver can do. It runs under a lock of kubelet that every volume of the
+/// node waits for, so it starts nothing; and a config that cannot be read is only said, since a
+/// failure here would unload the driver while volumes are mounted.
+fn init(config: &Loaded) -> Reply {
+    let known = &config.config;
+    let reply = Reply {
+        capabilities: Some(json!({
+            "attach": known.attach,
+            "fsGroup": known.fs_group,
+            "requiresFSResize": known.requires_fs_resize,
+            "selinuxRelabel": known.selinux_relabel,
+            "supportsMetrics": known.supports_metrics,
+        })),
+        ..Reply::success()
+    };
+    match &config.problem {
+        None => reply,
+        Some(problem) => reply.with_message(&format!(
+            "{problem}; until that is corrected no volume is brought up, and every key but \
+             `attach` has its default"
+        )),
     }
 }

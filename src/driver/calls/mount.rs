@@ -1,18 +1,25 @@
+use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
-use crate::config::Loaded;
+use crate::config::{Config, Loaded};
 use crate::host::Host;
+use crate::lvm;
+use crate::mount::{KubeletPath, Row, Table, ensure_unmounted, mounted_at};
+use crate::names::{FsType, Shown};
 use crate::options::Options;
 use crate::reply::Reply;
-use crate::volume::{Job, bring_up, close, give_up};
+use crate::volume::{
+    Device, Job, Subject, bring_up, close, close_leftovers, ensure_not_suspended, give_up, lock,
+    release, release_named, volume_of,
+};
 
 /// `mountdevice <global dir> <device> <options>` and `mount <dir> <options>`: puts the volume's
 /// filesystem at `dir`, making it first if the volume is blank. A volume that is mounted already
 /// is bound from there. Calling it again succeeds and changes nothing.
-pub fn run(
+pub fn mount(
     host: &Host,
     config: &Loaded,
     dir: &Path,
@@ -31,4 +38,120 @@ pub fn run(
         give_up(job.subject);
     })?;
     Ok(Reply::success().with_message(&remarks.join("; ")))
+}
+
+/// `unmount <dir>` and `unmountdevice <global dir>`: unmounts the directory. Nothing mounted, or no such
+/// directory, is success. Never lazy, never forced, and nothing in the directory is touched. The last one does the
+/// work of `unmountdevice` and `detach`, too, which nobody calls without attach mode; in a shared group always.
+pub fn unmount(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
+    let config = &config.config;
+    let place = KubeletPath::of(dir);
+    let mut device = None;
+    if let (KubeletPath::Global | KubeletPath::Pod { .. }, Some(name)) = (&place, dir.file_name()) {
+        host.log.about("name", &name.shown().to_string());
+    }
+    if let Some(id) = mounted_at(host.kernel, dir)? {
+        let table = Table::read(host.kernel)?;
+        if let Some(row) = table.by_id(id) {
+            require_a_volume(row, &place, dir)?;
+            device = volume_of(host.kernel, row.block_device());
+            match &device {
+                Some(device) => {
+                    host.log.about("volume", &device.id.to_string());
+                    require_not_stuck(host, config, device, &table)?;
+                }
+                None => host.log.about("source", &row.source.shown().to_string()),
+            }
+        }
+        ensure_unmounted(host, dir, &table)?;
+    }
+    if let (KubeletPath::Pod { global }, false) = (&place, config.attach) {
+        let cleared = clear_global(host, config, global)?;
+        if let (None, Some(device)) = (&device, &cleared) {
+            host.log.about("volume", &device.id.to_string());
+        }
+        device = device.or(cleared);
+    }
+    // `detach` follows the global mount's end, but not where kubelet has been restarted since: from
+    // 1.28 on it does not know any more that it has attached the volume. And the controller may run
+    // it on its own host, which could not give a volume to other nodes.
+    let asked = config.deactivate && (!config.attach || place == KubeletPath::Global);
+    let is_named = matches!(place, KubeletPath::Global | KubeletPath::Pod { .. })
+        && (asked || lvm::has_lvmlockd(host));
+    let mut remark = String::new();
+    if device.is_none() && place != KubeletPath::Other {
+        // The call before this one may have been killed after it had unmounted.
+        close_leftovers(host, config);
+    }
+    if let Some(device) = device {
+        let id = &device.id;
+        let subject = Subject { host, config, id };
+        if device.luks.is_some()
+            && let Err(error) = close(subject, config.limits.lock)
+        {
+            // The volume is unmounted: what has it open must not keep a pod from ending.
+            let why = format!("{error:#}");
+            host.log.about("left-open", &why);
+            remark = why;
+        }
+        release(subject, asked, config.limits.lock)?;
+    } else if is_named && let Some(name) = dir.file_name().and_then(OsStr::to_str) {
+        // A killed call may also have unmounted it, and not deactivated the volume yet.
+        release_named(host, config, name, asked)?;
+        if mounted_at(host.kernel, dir)?.is_some() {
+            bail!(
+                "{} was mounted just now, by a call that was killed; repeat this call",
+                dir.shown()
+            );
+        }
+    }
+    Ok(Reply::success().with_message(&remark))
+}
+
+/// Outside kubelet's directories, only filesystems that a volume of this driver could hold are
+/// taken off.
+fn require_a_volume(row: &Row, place: &KubeletPath, dir: &Path) -> Result<()> {
+    if *place == KubeletPath::Other && FsType::parse(&row.fs_type).is_err() {
+        bail!(
+            "{} holds {} ({}), which is not a volume of this driver; use umount(8)",
+            dir.shown(),
+            row.source.shown(),
+            row.fs_type
+        );
+    }
+    Ok(())
+}
+
+/// The last unmount writes everything back, and would wait without end for a suspended device.
+fn require_not_stuck(host: &Host, config: &Config, device: &Device, table: &Table) -> Result<()> {
+    if table.of_device(device.number).len() > 1 {
+        return Ok(());
+    }
+    let id = &device.id;
+    ensure_not_suspended(Subject { host, config, id }, device)
+}
+
+/// Takes off the global mount that was made before the node's mode was changed, if no pod uses it
+/// any more.
+fn clear_global(host: &Host, config: &Config, global: &Path) -> Result<Option<Device>> {
+    let Some(id) = mounted_at(host.kernel, global)? else {
+        return Ok(None);
+    };
+    let table = Table::read(host.kernel)?;
+    let Some(device) = table
+        .by_id(id)
+        .and_then(|row| volume_of(host.kernel, row.block_device()))
+    else {
+        return Ok(None);
+    };
+    // Under the lock: another pod's `mount` may be about to bind from it.
+    let _lock = lock::hold(host.kernel, device.target(), config.limits.lock)?;
+    let table = Table::read(host.kernel)?;
+    let mounts = table.of_device(device.number);
+    if mounts.iter().all(|row| row.mount_point == global) {
+        ensure_unmounted(host, global, &table)?;
+        // kubelet removes it on its own after a restart; not being able to does no harm.
+        let _ = host.kernel.remove_dir(global);
+    }
+    Ok(Some(device))
 }
