@@ -1,8 +1,10 @@
-//! The device inside an encrypted volume, as the kernel's tables show it. Starts no process.
+//! The device inside an encrypted volume, as the kernel shows it: its name, the volume that it is in, and its table.
 
 use std::path::{Path, PathBuf};
 
-use crate::host::{DeviceNumber, Kernel};
+use anyhow::{Context, Result};
+
+use crate::host::{Command, DeviceNumber, Host, Kernel};
 use crate::names::{LvUuid, with_hyphens};
 
 /// Without a hyphen, which each name of LVM's has: no volume can be called so.
@@ -12,50 +14,6 @@ const PREFIX: &str = "flexvolume.";
 /// open, and group and volume together may be too long.
 pub fn name_of(volume: &LvUuid) -> String {
     format!("{PREFIX}{}", volume.plain())
-}
-
-/// Whether a device is called as the driver calls what is inside a volume.
-pub fn is_inside(device: &Path) -> bool {
-    let name = device.strip_prefix("/dev/mapper");
-    name.is_ok_and(|name| {
-        name.as_os_str()
-            .as_encoded_bytes()
-            .starts_with(PREFIX.as_bytes())
-    })
-}
-
-/// An encrypted volume that is open.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mapping {
-    /// Its kernel name, `dm-N`.
-    pub holder: String,
-    /// Its name in device-mapper.
-    pub name: String,
-    pub number: DeviceNumber,
-    /// The UUID of the LUKS2 header that it was opened with, with hyphens.
-    pub luks: String,
-}
-
-/// Which of these devices on top of a volume is the one that the driver opens it as.
-pub fn mapping(kernel: &Kernel, volume: &LvUuid, holders: &[String]) -> Option<Mapping> {
-    let name = name_of(volume);
-    let mut all = holders
-        .iter()
-        .filter_map(|holder| mapping_of(kernel, holder));
-    all.find(|mapping| mapping.name == name)
-}
-
-/// What this device on top of a volume is, if somebody has opened the volume as it.
-pub fn mapping_of(kernel: &Kernel, holder: &str) -> Option<Mapping> {
-    let dir = Path::new("/sys/class/block").join(holder);
-    let read = |entry| kernel.read(&dir.join(entry)).ok();
-    let name = read("dm/name")?.trim_end().to_owned();
-    Some(Mapping {
-        luks: luks_of(read("dm/uuid")?.trim_end(), &name)?,
-        number: read("dev")?.parse().ok()?,
-        holder: holder.to_owned(),
-        name,
-    })
 }
 
 /// The volume in which the device of this name is: its UUID, and the device that it is on.
@@ -82,12 +40,57 @@ pub fn all_open(kernel: &Kernel) -> Vec<DeviceNumber> {
     numbers.collect()
 }
 
+/// The UUID of the LUKS2 header that this device was opened with, with hyphens. `None`: it is no open LUKS2 volume.
 /// Source: cryptsetup lib/libdevmapper.c, `dm_prepare_uuid`: the kind, the UUID without hyphens, the name.
-fn luks_of(dm_uuid: &str, name: &str) -> Option<String> {
+pub fn luks_of(dm_uuid: &str, name: &str) -> Option<String> {
     let rest = dm_uuid.strip_prefix("CRYPT-LUKS2-")?;
     let (plain, named) = rest.split_once('-')?;
     let is_uuid = plain.len() == 32 && plain.bytes().all(|byte| byte.is_ascii_hexdigit());
     (named == name && is_uuid).then(|| with_hyphens(plain.to_ascii_lowercase()))
+}
+
+/// The table by which the kernel encrypts it, whatever a header says. Source: the kernel's
+/// Documentation/admin-guide/device-mapper/dm-crypt.rst.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DmTable {
+    /// `crypt`. Of any other target the fields below are empty.
+    pub target: String,
+    pub cipher: String,
+    pub has_key: bool,
+    /// The device that it is on. `None`: it is not one device.
+    pub below: Option<DeviceNumber>,
+    /// Where on that device it begins, in bytes.
+    pub offset: Option<u64>,
+    pub has_integrity: bool,
+}
+
+/// The table of a device. dmsetup shows no key.
+pub fn table_of(host: &Host, device: DeviceNumber) -> Result<DmTable> {
+    let DeviceNumber { major, minor } = device;
+    let numbers = ["--major", &major.to_string(), "--minor", &minor.to_string()];
+    let command = Command::reads("dmsetup", host.limits.query).args(["table"]);
+    let output = host.run(&command.args(numbers));
+    let output = output.context("asking device-mapper how the volume is encrypted")?;
+    Ok(parse(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// `start length crypt cipher key iv_offset device offset [number options…]`
+fn parse(text: &str) -> DmTable {
+    const SECTOR: u64 = 512;
+    let mut words = text.split_whitespace().skip(2);
+    let mut word = || words.next().unwrap_or_default();
+    let target = word();
+    let is_crypt = target == "crypt" && text.trim_end().lines().count() == 1;
+    let [cipher, key, iv_offset, below, offset] = [word(), word(), word(), word(), word()];
+    let offset: Option<u64> = offset.parse().ok().filter(|_| iv_offset == "0");
+    DmTable {
+        target: if is_crypt { target } else { "no crypt" }.to_owned(),
+        cipher: cipher.to_owned(),
+        has_key: !["", "-"].contains(&key),
+        below: below.parse().ok(),
+        offset: offset.and_then(|sectors| sectors.checked_mul(SECTOR)),
+        has_integrity: words.any(|option| option.starts_with("integrity:")),
+    }
 }
 
 #[cfg(test)]
@@ -117,6 +120,36 @@ mod tests {
                 "{uuid}"
             );
             assert_eq!(luks_of(&format!("{uuid}other"), &name), None, "{uuid}");
+        }
+    }
+
+    #[test]
+    fn a_table_says_what_the_kernel_encrypts() {
+        let table = parse("0 65536 crypt aes-xts-plain64 0000 0 254:1 32768 1 allow_discards\n");
+        let its = DmTable {
+            target: "crypt".into(),
+            cipher: "aes-xts-plain64".into(),
+            has_key: true,
+            below: Some(DeviceNumber {
+                major: 254,
+                minor: 1,
+            }),
+            offset: Some(16 << 20),
+            has_integrity: false,
+        };
+        assert_eq!(table, its);
+        let integrity =
+            "0 8 crypt capi:x :64:logon:a 0 254:1 0 2 integrity:28:aead sector_size:512";
+        let odd = parse(integrity);
+        assert!(odd.has_integrity && odd.cipher == "capi:x" && odd.has_key);
+        assert!(!parse("0 8 crypt cipher_null-ecb - 0 254:1 32768").has_key);
+        assert_eq!(parse("0 8 crypt aes 00 7 254:1 32768").offset, None);
+        for other in [
+            "",
+            "0 8 linear 254:1 0",
+            "0 8 crypt a b 0 254:1 0\n8 8 crypt a b 0 254:1 8",
+        ] {
+            assert_eq!(parse(other).target, "no crypt", "{other}");
         }
     }
 }

@@ -3,7 +3,6 @@
 mod header;
 mod layout;
 mod mapping;
-mod table;
 mod tools;
 
 /// What the process that reads devices is asked for.
@@ -18,7 +17,6 @@ pub use header::{HEADER_SIZE, Header, read};
 #[cfg(test)]
 pub use layout::parse as layout_of;
 pub use layout::{Keyslot, Layout, Segment};
-pub use mapping::{Mapping, all_open, is_inside, mapping, mapping_of, name_of, volume_below};
-pub use table::{DmTable, table_of};
+pub use mapping::{DmTable, all_open, luks_of, name_of, table_of, volume_below};
 pub(crate) use tools::{close, format, open, resize};
 pub use tools::{header_of, read_key_file};

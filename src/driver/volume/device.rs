@@ -40,8 +40,6 @@ pub enum Failure {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inside {
     pub device: Device,
-    /// Its kernel name.
-    pub name: String,
     /// It was opened to be read only.
     pub read_only: bool,
 }
@@ -111,7 +109,7 @@ impl Device {
         Node { path, name }
     }
 
-    fn kernel_name(&self) -> String {
+    pub(super) fn kernel_name(&self) -> String {
         format!("dm-{}", self.number.minor)
     }
 
@@ -134,38 +132,49 @@ impl Device {
 
     /// The device inside this encrypted volume, if it is open.
     pub fn inside(&self, kernel: &Kernel) -> Option<Self> {
-        let found = crypt::mapping(kernel, &self.lv_uuid, &self.holders(kernel).ok()?)?;
-        Some(self.over(&found))
+        self.inside_among(kernel, &self.holders(kernel).ok()?)
+    }
+
+    /// That among these devices on top of it as which the driver opens it.
+    fn inside_among(&self, kernel: &Kernel, holders: &[String]) -> Option<Self> {
+        let own = Path::new("/dev/mapper").join(crypt::name_of(&self.lv_uuid));
+        let mut all = holders
+            .iter()
+            .filter_map(|holder| self.over(kernel, holder));
+        all.find(|inside| inside.path == own)
     }
 
     /// The same, whoever has opened the volume, and by whatever name. `None`: nobody has, or more is on top of it.
     pub fn opened_by_anybody(&self, kernel: &Kernel) -> Option<Self> {
-        let holders = self.holders(kernel).ok()?;
-        let [holder] = &holders[..] else {
-            return None;
-        };
-        Some(self.over(&crypt::mapping_of(kernel, holder)?))
+        match &self.holders(kernel).ok()?[..] {
+            [holder] => self.over(kernel, holder),
+            _ => None,
+        }
     }
 
-    fn over(&self, found: &crypt::Mapping) -> Self {
-        Self {
-            path: Path::new("/dev/mapper").join(&found.name),
-            number: found.number,
-            luks: Some(found.luks.clone()),
+    /// This device on top of it, if somebody has opened the volume as that.
+    fn over(&self, kernel: &Kernel, holder: &str) -> Option<Self> {
+        let dir = Path::new("/sys/class/block").join(holder);
+        let read = |entry| kernel.read(&dir.join(entry)).ok();
+        let name = read("dm/name")?;
+        let name = name.trim_end();
+        Some(Self {
+            path: Path::new("/dev/mapper").join(name),
+            number: read("dev")?.parse().ok()?,
+            luks: Some(crypt::luks_of(read("dm/uuid")?.trim_end(), name)?),
             ..self.clone()
-        }
+        })
     }
 
     /// Takes the device inside, if this is an encrypted volume that is open, out of the devices on top of it, and
     /// adds those on top of that.
     pub fn opened(&self, kernel: &Kernel, holders: &mut Vec<String>) -> Option<Inside> {
-        let found = crypt::mapping(kernel, &self.lv_uuid, holders)?;
-        let device = self.over(&found);
-        holders.retain(|holder| *holder != found.holder);
+        let device = self.inside_among(kernel, holders)?;
+        let name = device.kernel_name();
+        holders.retain(|holder| *holder != name);
         holders.extend(device.holders(kernel).unwrap_or_default());
         Some(Inside {
             read_only: device.is_read_only(kernel),
-            name: found.holder,
             device,
         })
     }

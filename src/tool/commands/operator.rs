@@ -34,7 +34,8 @@ pub fn adopt(host: &Writing, config: &Loaded, id: &LvId) -> Result<Printed> {
     let within = luks.map_or_else(String::new, |luks| {
         format!(", inside the LUKS2 header {luks}")
     });
-    let close = inside.filter(|device| !crypt::is_inside(&device.path));
+    let own = |device: &Device| crypt::name_of(&device.lv_uuid);
+    let close = inside.filter(|device| !device.path.ends_with(own(device)));
     let close = close.map_or_else(String::new, |device| {
         format!(
             "Next: `cryptsetup close {}`, before a pod uses it\n",

@@ -218,7 +218,7 @@ fn foreign(facts: &Facts, inside: Option<&Inside>) -> Option<String> {
     let inside = inside?;
     let record = &facts.volume()?.record;
     let is_own = record.luks_uuid() == inside.device.luks.as_deref();
-    (!is_own).then(|| inside.name.clone())
+    (!is_own).then(|| inside.device.kernel_name())
 }
 
 impl Uses {

@@ -351,7 +351,6 @@ pub fn opened(facts: &mut Facts, uuid: &str) {
     device.luks = Some(uuid.to_owned());
     uses(facts).inside = Some(Inside {
         device,
-        name: "dm-2".to_owned(),
         read_only: false,
     });
     if let Some(Lvm::Volume { volume, .. }) = &mut facts.lvm {
