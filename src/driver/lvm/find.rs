@@ -30,36 +30,28 @@ pub enum Found {
 /// succeeds and lacks the volume. Any other failure is an error: a volume that cannot be seen just
 /// now must never count as absent.
 pub fn find(host: &Host, id: &LvId) -> Result<Found> {
-    // LVM's hints are renewed too, since the next LVM commands use them.
-    let renew = Command::writes("pvscan", host.limits.query).args(["--cache"]);
-    find_overlooked(host, id, || {
-        host.run(&renew)?;
-        ask_for(host, id, &[])
-    })
-}
-
-/// The same for a person, who asks and changes nothing.
-pub fn find_as_it_is(host: &Host, id: &LvId) -> Result<Found> {
-    find_overlooked(host, id, || ask_for(host, id, &[NO_HINTS]))
+    let found = match ask_for(host, id, &[]) {
+        Ok(Found::NoGroup) if matches!(is_listed(host, id.vg(), &[NO_HINTS]), Ok(true)) => {
+            find_overlooked(host, id)
+        }
+        found => found,
+    };
+    found
+        .map_err(|error| explain(host, Some(id.vg()), error))
+        .with_context(|| format!("asking LVM for {id}"))
 }
 
 /// LVM's hints name the disks that are worth reading, and stay as they are when one that failed can be
 /// read again. Source: lvm2 lib/label/hints.c.
 const NO_HINTS: &str = "--nohints";
 
-/// Asks once more, by `again`, if LVM's hints alone keep it from a group that is on the disks.
-fn find_overlooked(
-    host: &Host,
-    id: &LvId,
-    again: impl FnOnce() -> Result<Found, ToolError>,
-) -> Result<Found> {
-    let found = match ask_for(host, id, &[]) {
-        Ok(Found::NoGroup) if matches!(is_listed(host, id.vg(), &[NO_HINTS]), Ok(true)) => again(),
-        found => found,
-    };
-    found
-        .map_err(|error| explain(host, Some(id.vg()), error))
-        .with_context(|| format!("asking LVM for {id}"))
+/// Asks for a volume of a group that is on the disks, and from which LVM's hints alone keep LVM.
+fn find_overlooked(host: &Host, id: &LvId) -> Result<Found, ToolError> {
+    if !host.is_looking {
+        // The next LVM commands use the hints.
+        host.run(&Command::writes("pvscan", host.limits.query).args(["--cache"]))?;
+    }
+    ask_for(host, id, &[NO_HINTS])
 }
 
 /// The lock that a volume needs, with its place. That of a thin volume is its pool's.

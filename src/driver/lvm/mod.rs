@@ -20,8 +20,7 @@ pub(crate) use change::{
 };
 pub use disks::{Disk, Extensible, Fault, disks, extensible};
 pub use find::{
-    Found, all_groups, all_volumes, find, find_as_it_is, find_group, has_unused_table, lock_of,
-    tagged, volumes_of,
+    Found, all_groups, all_volumes, find, find_group, has_unused_table, lock_of, tagged, volumes_of,
 };
 pub use mapped::{DEEPEST, Mapped, with_its_table};
 pub use parts::is_lost;

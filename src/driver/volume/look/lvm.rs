@@ -104,9 +104,6 @@ impl Look<'_> {
         if let Some(volume) = listed {
             return Ok(lvm::Found::Volume(Box::new(volume.clone())));
         }
-        if self.asker.is_person {
-            return lvm::find_as_it_is(self.subject.host, id);
-        }
         lvm::find(self.subject.host, id)
     }
 
