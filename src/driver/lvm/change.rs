@@ -44,11 +44,9 @@ fn lvchange(
 }
 
 /// The command for a volume that has this UUID and fits `more`, which is empty or begins with ` && `.
-fn lvchange_of(host: &Host, target: Target, more: &str) -> Command {
-    let (_, uuid) = target;
+fn lvchange_of(host: &Host, (_, uuid): Target, more: &str) -> Command {
     let selected = format!("lv_uuid=\"{uuid}\"{more}");
-    let options = ["--config", PLAIN, "--select", &selected];
-    Command::writes("lvchange", host.limits.activate).unseen(options)
+    command("lvchange", host.limits.activate).unseen(["--select", &selected])
 }
 
 /// Activates also what is marked to be left out at boot, as thin snapshots are; and with a snapshot its origin, of
@@ -61,15 +59,17 @@ pub fn activate(host: &Host, target: Target, lock: Option<&Lock>) -> Result<()> 
 }
 
 /// Activates a volume that is still as it was listed. LVM compares tags, layout, role and health under its own lock,
-/// and does nothing if one of them has changed. `None`: its tags cannot be compared.
-pub fn activate_as_listed(host: &Host, volume: &Volume, lock: &Lock) -> Option<Result<()>> {
+/// and does nothing if one of them has changed. Nor is anything done if the tags cannot be compared. Whether it is
+/// active now, the kernel tells.
+pub fn activate_as_listed(host: &Host, volume: &Volume, lock: &Lock) -> Result<()> {
     /// Metadata made by hand may have tags of any length.
     const MOST: usize = 4096;
     // Source: lvm(8), "VALID NAMES".
     let is_of_tag = |c: char| c.is_ascii_alphanumeric() || "_+.-/=!:&#".contains(c);
     let tags: Vec<&str> = volume.tags.split(',').collect();
-    let is_comparable =
-        volume.tags.len() <= MOST && tags.iter().all(|tag| tag.chars().all(is_of_tag));
+    if volume.tags.len() > MOST || !tags.iter().all(|tag| tag.chars().all(is_of_tag)) {
+        return Ok(());
+    }
     let (layout, role) = (&volume.layout, &volume.role);
     let same = format!(
         " && lv_tags=[\"{}\"] && lv_layout=[\"{layout}\"] && lv_role=[\"{role}\"] && lv_health_status=\"{}\"",
@@ -77,13 +77,11 @@ pub fn activate_as_listed(host: &Host, volume: &Volume, lock: &Lock) -> Option<R
         volume.health
     );
     let id = &volume.id;
-    is_comparable.then(|| {
-        let command = lvchange_of(host, volume.target(), &same)
-            .args(ACTIVATE)
-            .stdin(lock.file())
-            .operand(id.to_string());
-        run(host, &command, id.vg()).with_context(|| format!("activating {id}"))
-    })
+    let command = lvchange_of(host, volume.target(), &same)
+        .args(ACTIVATE)
+        .stdin(lock.file())
+        .operand(id.to_string());
+    run(host, &command, id.vg()).with_context(|| format!("activating {id}"))
 }
 
 /// Deactivates a volume. LVM refuses while it is open.

@@ -114,12 +114,9 @@ impl Job<'_> {
         let volume = seen.facts.require_volume()?.clone();
         locks.hold_volume(host.kernel, volume.target(), config.limits.lock)?;
         let lock = locks.of_volume()?;
-        if is_known_inactive(&volume, wish)
-            && !is_in_kernel(host.kernel, id)
-            && let Some(activated) = lvm::activate_as_listed(host, &volume, lock)
-        {
-            activated?;
-            // If not, the volume has changed, or lvm.conf leaves it out.
+        if is_known_inactive(&volume, wish) && !is_in_kernel(host.kernel, id) {
+            lvm::activate_as_listed(host, &volume, lock)?;
+            // If not, the volume has changed, or its tags cannot be compared, or lvm.conf leaves it out.
             if is_in_kernel(host.kernel, id) {
                 return self.wait_for_device().map(|()| Some(volume));
             }
