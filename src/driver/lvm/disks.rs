@@ -76,16 +76,14 @@ struct Row {
 fn faulty(rows: Vec<Row>) -> Vec<Disk> {
     let mut disks = Vec::new();
     for row in rows {
-        let fault = match row {
-            _ if row.vg_name.is_empty() => continue,
-            Row {
-                pv_duplicate: true, ..
-            } => Fault::Duplicate,
-            _ if row.dev_size == "0" => Fault::Missing,
-            Row {
-                pv_missing: true, ..
-            } => Fault::Returned,
-            _ => continue,
+        let fault = if row.pv_duplicate {
+            Fault::Duplicate
+        } else if row.dev_size == "0" {
+            Fault::Missing
+        } else if row.pv_missing {
+            Fault::Returned
+        } else {
+            continue;
         };
         let disk = Disk {
             vg: row.vg_name,
@@ -93,7 +91,7 @@ fn faulty(rows: Vec<Row>) -> Vec<Disk> {
             fault,
         };
         // All that are missing look the same.
-        if !disks.contains(&disk) {
+        if !disk.vg.is_empty() && !disks.contains(&disk) {
             disks.push(disk);
         }
     }
