@@ -24,10 +24,7 @@ pub use find::{
 };
 pub use mapped::{DEEPEST, Mapped, with_its_table};
 pub use parts::is_lost;
-pub use record::{
-    Record, Tags, is_permission, luks_tag, made_tag, making_in_luks_tag, making_tag,
-    permission_tag, volume_tag,
-};
+pub use record::{Record, Tags, making_in_luks_tag, making_tag, permission_tag, volume_tag};
 pub use report::{Group, Report, Target, Volume};
 pub use sanlock::{Holder, holder};
 pub use shared::{

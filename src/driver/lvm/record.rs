@@ -17,6 +17,7 @@ pub const MAY_FORMAT: &str = "flexvolume.mayformat";
 /// Set by the driver's own lvcreate, in the same change of LVM's metadata that makes the volume, and
 /// taken off by the change that records mkfs as begun. While it stands the driver put nothing there.
 pub const NEW: &str = "flexvolume.new";
+const CONTENT: [&str; 4] = [MADE, MAKING, MAY_FORMAT, NEW];
 /// How long a permission to format is good, in seconds; and how far ahead the clock of the host that
 /// gave it may have been.
 const A_DAY: u64 = 86_400;
@@ -102,12 +103,7 @@ impl Record {
 
     /// The tags that say which filesystem the volume holds, or is getting.
     pub fn content_tags(&self) -> impl Iterator<Item = &str> {
-        self.tags_of(&[MADE, MAKING, MAY_FORMAT, NEW])
-    }
-
-    /// Those among them which say that it holds nothing yet, or a half-made filesystem.
-    pub fn unmade_tags(&self) -> impl Iterator<Item = &str> {
-        self.tags_of(&[MAKING, NEW])
+        self.tags_of(&CONTENT)
     }
 
     fn tags_of(&self, starts: &'static [&str]) -> impl Iterator<Item = &str> {
@@ -126,18 +122,20 @@ impl Record {
         tags
     }
 
-    /// The change after which `tag` says what is on the volume, and no older one does.
+    /// The change after which `tag` stands. Of mkfs that has begun, and of permissions, only the newest counts; a
+    /// filesystem that was made ends all that was said before.
     pub fn replaced_by(&self, tag: String) -> Tags {
-        let old = self.content_tags().filter(|old| *old != tag);
+        let starts = match &tag {
+            tag if tag.starts_with(MADE) => &CONTENT[..],
+            tag if tag.starts_with(MAKING) => &[MAKING, NEW],
+            _ => &[MAY_FORMAT],
+        };
+        let old = self.tags_of(starts).filter(|old| *old != tag);
         Tags {
             remove: old.map(str::to_owned).collect(),
             add: vec![tag],
         }
     }
-}
-
-pub fn is_permission(tag: &str) -> bool {
-    tag.starts_with(MAY_FORMAT)
 }
 
 pub fn permission_tag(what: &str, time: u64) -> String {
@@ -202,7 +200,8 @@ mod tests {
         let record = Record::parse([making.as_str()]);
         assert_eq!(record.making_in_luks(), Some(("ext4", "0b1c")));
         assert_eq!(record.luks_uuid(), Some("0b1c"));
-        assert_eq!(record.unmade_tags().collect::<Vec<_>>(), [making]);
+        let again = making_in_luks_tag(FsType::Xfs, "0b1c");
+        assert_eq!(record.replaced_by(again).remove, [making]);
         // The header stays what it is, whatever is recorded of the filesystem inside.
         let made = ["flexvolume.fs=ext4:u", "flexvolume.luks=0b1c"];
         let record = Record::parse(made);
@@ -240,9 +239,11 @@ mod tests {
             "flexvolume.mayformat=data-0:1700000000",
         ];
         assert_eq!(change.remove, gone);
-        assert_eq!(record.unmade_tags().collect::<Vec<_>>(), gone[..2]);
-        assert_eq!(making_tag(FsType::Xfs), gone[1]);
-        assert_eq!(gone.map(is_permission), [false, false, true]);
+        let begun = record.replaced_by(making_tag(FsType::Ext4));
+        assert_eq!(begun.remove, gone[..2]);
+        assert_eq!(record.replaced_by(gone[1].to_owned()).remove, gone[..1]);
+        let given = record.replaced_by(permission_tag("data-0", 1_700_000_001));
+        assert_eq!(given.remove, gone[2..]);
     }
 
     #[test]

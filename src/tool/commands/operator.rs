@@ -153,13 +153,7 @@ pub fn allow_format(host: &Writing, config: &Loaded, id: &LvId, yes: bool) -> Re
     let given_up = listed(doubts);
     let volume = seen.facts.require_volume()?;
     let tag = lvm::permission_tag(&Doubt::names(doubts), seen.facts.now);
-    let old = volume.record.tags.iter();
-    let old = old.filter(|old| lvm::is_permission(old) && **old != tag);
-    let tags = Tags {
-        add: vec![tag.clone()],
-        remove: old.cloned().collect(),
-    };
-    retag(host, &seen, &tags)?;
+    retag(host, &seen, &volume.record.replaced_by(tag.clone()))?;
     log(host, config, "allow-format", id, &given_up);
     Ok(Printed::text(format!(
         "The next mount for writing may format {id}, within a day. Given up: {given_up}.\nTo take \

@@ -44,11 +44,7 @@ pub fn make(
         (_, None) => making_in_luks_tag(fs, &opened().unwrap_or_default()),
     };
     let is_begun = record.tags.contains(&making);
-    // Replaces the tag of an earlier mkfs of another type that was killed: only the newest counts.
-    let begun = Tags {
-        remove: record.unmade_tags().map(str::to_owned).collect(),
-        add: vec![making.clone()],
-    };
+    let begun = record.replaced_by(making.clone());
     let take_back = || {
         let tags = Tags {
             add: begun.remove.clone(),
