@@ -28,8 +28,7 @@ pub use record::{Record, Tags, making_in_luks_tag, making_tag, permission_tag, v
 pub use report::{Group, Report, Target, Volume};
 pub use sanlock::{Holder, holder};
 pub use shared::{
-    GroupLeases, KeptAway, LeaseState, exported, has_lvmlockd, kept_away, locks, may_be_shared,
-    twins,
+    GroupLeases, KeptAway, LeaseState, exported, has_lvmlockd, kept_away, may_be_shared, twins,
 };
 pub use spread::Spread;
 pub use udev::Udev;

@@ -80,11 +80,6 @@ impl GroupLeases {
     }
 }
 
-/// State of a volume's lock in the group `vg`; without a lock, of the group's lockspace.
-pub fn locks(host: &Host, vg: &VgName, lock: Option<&Lease>, limit: Duration) -> LeaseState {
-    GroupLeases::ask(host, vg, limit).of(lock)
-}
-
 /// All that lvmlockd knows. Every lvmlockctl listens on the same address for its answer: of two at once,
 /// the later one ends with -EADDRINUSE.
 fn dump(host: &Host, limit: Duration) -> Result<Output, ToolError> {
@@ -147,12 +142,12 @@ pub(super) fn any_obstacle(host: &Host, limit: Duration) -> Option<String> {
     }
     let output = dump(host, limit).ok()?;
     let dump = String::from_utf8_lossy(&output.stdout);
-    let names = dump.lines().filter_map(|line| {
+    let mut names = dump.lines().filter_map(|line| {
         let (_, rest) = line.split_once(" vg_name=")?;
         VgName::parse(rest.split(' ').next()?).ok()
     });
-    let mut obstacles = names.filter_map(|vg| locks(host, &vg, None, limit).obstacle(&vg));
-    obstacles.next()
+    let obstacle = |vg: VgName| GroupLeases::ask(host, &vg, limit).of(None).obstacle(&vg);
+    names.find_map(obstacle)
 }
 
 /// A group on this node's disks that it cannot use, though no filter leaves it out.
@@ -243,7 +238,7 @@ fn of_row(host: &Host, row: &Row, is_hidden: bool, limit: Duration) -> Option<St
              not use lvmlockd: set `use_lvmlockd = 1` in lvm.conf, start lvmlockd and {manager}, \
              and run `vgchange --lockstart {vg}`"
         )),
-        Some(_) => locks(host, vg, None, limit).obstacle(vg),
+        Some(_) => GroupLeases::ask(host, vg, limit).of(None).obstacle(vg),
     }
 }
 

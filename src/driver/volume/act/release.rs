@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use super::encrypted::close_unused;
 use crate::config::Config;
 use crate::host::Host;
-use crate::lvm::{self, LeaseState};
+use crate::lvm::{self, GroupLeases, LeaseState};
 use crate::names::{LvId, ObjectName};
 use crate::volume::device::Device;
 use crate::volume::job::Subject;
@@ -70,7 +70,7 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
     };
     let held = lock::hold(kernel, target, patience)?;
     if let Some(lock) = volume.as_ref().and_then(|volume| volume.lock.as_ref()) {
-        let locks = lvm::locks(host, vg, Some(lock), limit);
+        let locks = GroupLeases::ask(host, vg, limit).of(Some(lock));
         if Device::find(kernel, id)?.is_none() {
             // A killed LVM command may have left the lock without a device.
             if lock.of.is_none() || locks != LeaseState::Held {

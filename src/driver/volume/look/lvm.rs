@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use super::{Known, Look};
-use crate::lvm::{self, Group, LeaseState, Volume};
+use crate::lvm::{self, Group, GroupLeases, LeaseState, Volume};
 use crate::names::{LvId, LvName};
 use crate::volume::decide::{Facts, Lvm, Pool, Room, Wish};
 use crate::volume::job::Subject;
@@ -110,7 +110,7 @@ impl Look<'_> {
     pub(super) fn locks(&self) -> Option<LeaseState> {
         let Subject { host, config, id } = self.subject;
         let lock = self.facts.volume()?.lock.as_ref();
-        Some(lvm::locks(host, id.vg(), lock, config.limits.query))
+        Some(GroupLeases::ask(host, id.vg(), config.limits.query).of(lock))
     }
 
     /// Notes which node has the volume, if the answer comes within `limit`: sanlock's disk may hang.
