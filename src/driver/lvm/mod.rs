@@ -12,7 +12,6 @@ mod shared;
 mod spread;
 #[cfg(test)]
 mod tests;
-mod udev;
 mod wait;
 
 pub(crate) use change::{
@@ -31,7 +30,7 @@ pub use shared::{
     GroupLeases, KeptAway, LeaseState, exported, has_lvmlockd, kept_away, may_be_shared, twins,
 };
 pub use spread::Spread;
-pub use udev::Udev;
+pub use wait::Udev;
 
 #[cfg(test)]
 pub(crate) use {report::Lease, tests::sample};
