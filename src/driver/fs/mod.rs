@@ -2,7 +2,6 @@
 //! decided elsewhere.
 
 pub mod alone;
-mod backups;
 mod blkid;
 pub mod scan;
 mod signatures;

@@ -1,8 +1,10 @@
 //! Looks at a device on which blkid finds nothing: can everything that matters be read, and does a
 //! copy of a superblock say that it held an ext?
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -12,7 +14,6 @@ use humantime::format_rfc3339_seconds;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::backups::{self, PAGE};
 use super::signatures;
 use super::superblock::{ReadAt, Superblock, ext_backup, fill};
 use crate::host::{Command, Host, Pages};
@@ -36,6 +37,9 @@ const MARKED: u64 = 384 << 10;
 /// How many places of a backup superblock [`Extent::Marks`] reads, a page each.
 const MARKED_PLACES: usize = 60;
 
+/// A page, the least that the kernel reads of a device.
+const PAGE: u64 = 4 << 10;
+
 /// A sector: no superblock begins at anything less.
 const SECTOR: usize = 512;
 
@@ -47,7 +51,7 @@ pub const ZEROED: u64 = 4 << 10;
 pub const TINY: u64 = 1440 << 10;
 
 /// How much of a device is examined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Extent {
     Whole,
@@ -58,7 +62,7 @@ pub enum Extent {
     Marks,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Examination {
     /// The first place that could not be read. Nothing was looked at after it.
     pub unreadable: Option<Unreadable>,
@@ -122,15 +126,10 @@ pub fn scan(
     flush: bool,
     claim: Opened,
 ) -> Result<Examination> {
-    let numbers = [size.get(), lv_time].map(|number| number.to_string());
-    let words = [<&str>::from(extent)].into_iter();
-    let words = words.chain(flush.then_some("flush")).map(str::to_owned);
-    asked(
-        host,
-        claim,
-        super::EXAMINE,
-        numbers.into_iter().chain(words),
-    )
+    let [size, lv_time] = [size.get(), lv_time].map(|number| number.to_string());
+    let words = [size, lv_time, extent.to_string()].into_iter();
+    let flush = flush.then(|| "flush".to_owned());
+    asked(host, claim, super::EXAMINE, words.chain(flush))
 }
 
 /// Reads the superblock of the filesystem on a device. `None` if none is valid. With the device's `size` it also
@@ -164,13 +163,10 @@ pub(crate) fn asked<T: DeserializeOwned>(
 /// has left in the same place.
 pub fn examine(device: &impl ReadAt, size: u64, lv_time: u64, extent: Extent) -> Examination {
     let mut seen = Examination {
-        unreadable: None,
-        backup: None,
-        signature: None,
         is_zero: true,
-        written: None,
+        ..Examination::default()
     };
-    let (end, places) = match extent {
+    let (end, most) = match extent {
         Extent::Whole | Extent::Cached => (END, usize::MAX),
         Extent::Marks => (MARKED, MARKED_PLACES),
     };
@@ -180,7 +176,7 @@ pub fn examine(device: &impl ReadAt, size: u64, lv_time: u64, extent: Extent) ->
     let tail = head.end.max(tail_start.saturating_sub(tail_start % PAGE))..size;
     let between = head.end..tail.start;
     let mut ranges = vec![head, tail];
-    ranges.extend(backups::places(size, &between).into_iter().take(places));
+    ranges.extend(places(size, &between).into_iter().take(most));
     let mut buffer = Pages::new(CHUNK);
     let buffer = buffer.bytes();
     for range in ranges {
@@ -232,4 +228,109 @@ fn backup(bytes: &[u8], offset: u64, lv_time: u64) -> Option<Backup> {
         block_size: found.block_size,
         written,
     })
+}
+
+/// Where an ext that was made on a device of `size` bytes keeps copies of its superblock: the places within `between`,
+/// a page each, in ascending order. A few hundred at most, so that a disk reads them in seconds.
+///
+/// ext keeps copies at the beginning of group 1 and of those whose number is a power of 3, 5 or 7
+/// (`sparse_super`); without that feature in every group; with `sparse_super2` in group 1 and in
+/// the last one. Groups are as large as mke2fs makes them: one block of bitmap describes them. Not
+/// covered: other sizes (`mke2fs -g`, `-N`), filesystems of one group, and `-E num_backup_sb=0`.
+fn places(size: u64, between: &Range<u64>) -> Vec<Range<u64>> {
+    let mut pages = BTreeSet::new();
+    for log_block_size in 10..=16 {
+        let block = 1_u64 << log_block_size;
+        // EXT2_MAX_CLUSTERS_PER_GROUP: a count of 16 bits, in eights.
+        let group = block.saturating_mul(block.saturating_mul(8).min(65_528));
+        let mut push = |number: u64, group: u64| {
+            // Blocks of 1 KiB begin at 1: the same page.
+            let at = number.checked_mul(group);
+            pages.extend(at.map(|at| at.saturating_sub(at % PAGE)));
+        };
+
+        push(1, group);
+        for base in [3_u64, 5, 7] {
+            let powers = std::iter::successors(Some(base), |power| power.checked_mul(base));
+            powers
+                .take_while(|number| number.checked_mul(group).is_some_and(|at| at < size))
+                .for_each(|number| push(number, group));
+        }
+        // The last group may be too small to be one.
+        let last = size.saturating_sub(1).checked_div(group).unwrap_or(0);
+        push(last, group);
+        push(last.saturating_sub(1), group);
+
+        // bigalloc: a bit describes a cluster of 2, 4, 8, … blocks, and groups grow by the same factor.
+        let larger = std::iter::successors(group.checked_mul(2), |group| group.checked_mul(2));
+        for group in larger.take_while(|group| *group < size) {
+            push(1, group);
+            push(3, group);
+        }
+    }
+    pages
+        .into_iter()
+        .map(|start| start.max(between.start)..start.saturating_add(PAGE).min(between.end))
+        .filter(|place| place.start < place.end)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIB: u64 = 1 << 10;
+    const MIB: u64 = 1 << 20;
+    const GIB: u64 = 1 << 30;
+    const TIB: u64 = 1 << 40;
+
+    #[test]
+    fn places_are_apart_ascending_and_within() {
+        for size in [0, 1, 512, 16 * MIB, 20 * MIB + 512, GIB, 16 * TIB, u64::MAX] {
+            let between = (8 * MIB)..size.saturating_sub(8 * MIB);
+            let places = places(size, &between);
+            for place in &places {
+                assert!(place.start < place.end, "{size}: {place:?}");
+                assert!(
+                    place.start >= between.start && place.end <= between.end,
+                    "{place:?}"
+                );
+            }
+            for pair in places.windows(2) {
+                assert!(pair[0].end <= pair[1].start, "{size}: {pair:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn even_a_huge_disk_is_asked_for_little() {
+        for size in [TIB, 16 * TIB, 100 * TIB] {
+            let places = places(size, &(0..size));
+            let bytes: u64 = places.iter().map(|place| place.end - place.start).sum();
+            assert!(places.len() < 1500, "{size}: {} reads", places.len());
+            assert!(bytes < 64 * MIB, "{size}: {bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn looks_where_the_formats_say() {
+        let size = 16 * TIB;
+        let cases = [
+            ("ext, 1 KiB blocks, group 1", 8 * MIB + KIB),
+            ("ext, 1 KiB blocks, group 7^2", 49 * 8 * MIB + KIB),
+            ("ext, 2 KiB blocks, group 5", 5 * 32 * MIB),
+            ("ext, 4 KiB blocks, group 3^10", 59_049 * 128 * MIB),
+            ("ext, 64 KiB blocks, group 1", 65_528 * 64 * KIB),
+            ("ext, clusters of 64 KiB, group 1", 2 * GIB),
+            ("ext, clusters of 64 KiB, group 3", 6 * GIB),
+            ("ext, last group", 16 * TIB - 128 * MIB),
+        ];
+        let places = places(size, &(0..size));
+        for (name, at) in cases {
+            assert!(
+                places.iter().any(|place| place.contains(&at)),
+                "{name}: {at}"
+            );
+        }
+    }
 }

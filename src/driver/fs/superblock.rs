@@ -203,10 +203,10 @@ fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
     if fields.array(0)? != *b"XFSB" {
         return None;
     }
-    let block_size = u64::from(fields.be32(4)?);
-    let blocks = fields.be64(8)?;
-    let group_blocks = u64::from(fields.be32(84)?);
-    let groups = u64::from(fields.be32(88)?);
+    let block_size = u64::from(u32::from_be_bytes(fields.array(4)?));
+    let blocks = u64::from_be_bytes(fields.array(8)?);
+    let group_blocks = u64::from(u32::from_be_bytes(fields.array(84)?));
+    let groups = u64::from(u32::from_be_bytes(fields.array(88)?));
     let whole_groups = group_blocks.checked_mul(groups.checked_sub(1)?)?;
     let is_sane = block_size.is_power_of_two()
         && (512..=65_536).contains(&block_size)
@@ -220,7 +220,7 @@ fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
         uuid: fields.uuid(32)?,
         size: blocks.checked_mul(block_size)?,
         block_size,
-        sector: u64::from(fields.be16(102)?),
+        sector: u64::from(u16::from_be_bytes(fields.array(102)?)),
         condition: Condition::Unknown,
         newest_time: None,
         in_progress: fields.byte(126)? != 0,
@@ -284,18 +284,6 @@ impl Fields<'_> {
 
     fn le64(&self, at: usize) -> Option<u64> {
         self.array(at).map(u64::from_le_bytes)
-    }
-
-    fn be16(&self, at: usize) -> Option<u16> {
-        self.array(at).map(u16::from_be_bytes)
-    }
-
-    fn be32(&self, at: usize) -> Option<u32> {
-        self.array(at).map(u32::from_be_bytes)
-    }
-
-    fn be64(&self, at: usize) -> Option<u64> {
-        self.array(at).map(u64::from_be_bytes)
     }
 
     fn uuid(&self, at: usize) -> Option<String> {
