@@ -2,14 +2,14 @@
 //!
 //! Source: cryptsetup's docs/on-disk-format-luks2.pdf, "Binary Header".
 
-use std::io::{self, ErrorKind};
+use std::io;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::layout::{self, Layout};
-use crate::fs::superblock::{ReadAt, fill};
-use crate::names::Bytes;
+use crate::fs::superblock::{ReadAt, bytes};
+use crate::names::{Bytes, with_hyphens};
 
 /// The size of a header with its key slots, as cryptsetup makes it. Source: cryptsetup-luksFormat(8), `--offset`.
 pub const HEADER_SIZE: Bytes = Bytes::new(16 << 20);
@@ -145,16 +145,6 @@ fn is_right(whole: &[u8]) -> bool {
     text(algorithm) == b"sha256" && sum.starts_with(&own)
 }
 
-/// `None`: the device ends before.
-fn bytes(device: &impl ReadAt, place: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
-    let mut bytes = vec![0; length];
-    match fill(device, &mut bytes, place) {
-        Ok(()) => Ok(Some(bytes)),
-        Err((_, e)) if e.kind() == ErrorKind::UnexpectedEof => Ok(None),
-        Err((_, e)) => Err(e),
-    }
-}
-
 fn text(field: &[u8]) -> &[u8] {
     field.split(|byte| *byte == 0).next().unwrap_or_default()
 }
@@ -162,12 +152,7 @@ fn text(field: &[u8]) -> &[u8] {
 /// A UUID as it is written, and nothing else.
 fn uuid(field: &[u8]) -> Option<String> {
     let text = str::from_utf8(text(field)).ok()?.to_ascii_lowercase();
-    let is_one = text.len() == 36
-        && text.char_indices().all(|(at, c)| match at {
-            8 | 13 | 18 | 23 => c == '-',
-            _ => c.is_ascii_hexdigit(),
-        });
-    is_one.then_some(text)
+    with_hyphens(&text.replace('-', "")).filter(|uuid| *uuid == text)
 }
 
 #[cfg(test)]

@@ -45,8 +45,7 @@ pub fn all_open(kernel: &Kernel) -> Vec<DeviceNumber> {
 pub fn luks_of(dm_uuid: &str, name: &str) -> Option<String> {
     let rest = dm_uuid.strip_prefix("CRYPT-LUKS2-")?;
     let (plain, named) = rest.split_once('-')?;
-    let is_uuid = plain.len() == 32 && plain.bytes().all(|byte| byte.is_ascii_hexdigit());
-    (named == name && is_uuid).then(|| with_hyphens(plain.to_ascii_lowercase()))
+    with_hyphens(plain).filter(|_| named == name)
 }
 
 /// The table by which the kernel encrypts it, whatever a header says. Source: the kernel's

@@ -88,13 +88,8 @@ const LONGEST: usize = 1024;
 pub fn read_primary(device: &impl ReadAt) -> io::Result<Option<Superblock>> {
     let readers: [(u64, Reader); 3] = [(PRIMARY_EXT, ext), (0, xfs), (64 << 10, btrfs)];
     for (offset, reader) in readers {
-        let mut bytes = [0; LONGEST];
-        match fill(device, &mut bytes, offset) {
-            Err((_, e)) if e.kind() != ErrorKind::UnexpectedEof => return Err(e),
-            Err(_) => continue,
-            Ok(()) => {}
-        }
-        let found = reader(&Fields(&bytes), offset);
+        let bytes = bytes(device, offset, LONGEST)?;
+        let found = bytes.and_then(|bytes| reader(&Fields(&bytes), offset));
         if found.is_some() {
             return Ok(found);
         }
@@ -110,9 +105,19 @@ pub fn ext_backup(bytes: &[u8], offset: u64) -> Option<Superblock> {
 
 type Reader = fn(&Fields, u64) -> Option<Superblock>;
 
+/// So many bytes from `offset`. `None`: the device ends before.
+pub fn bytes(device: &impl ReadAt, offset: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = vec![0; length];
+    match fill(device, &mut bytes, offset) {
+        Ok(()) => Ok(Some(bytes)),
+        Err((_, e)) if e.kind() == ErrorKind::UnexpectedEof => Ok(None),
+        Err((_, e)) => Err(e),
+    }
+}
+
 /// Fills `into` from `offset`, or says where that ends. The kernel hands out what is good before a
 /// page that cannot be read.
-pub fn fill(
+pub(super) fn fill(
     device: &impl ReadAt,
     mut into: &mut [u8],
     mut offset: u64,
@@ -288,6 +293,6 @@ impl Fields<'_> {
 
     fn uuid(&self, at: usize) -> Option<String> {
         let number = u128::from_be_bytes(self.array(at)?);
-        Some(with_hyphens(format!("{number:032x}")))
+        with_hyphens(&format!("{number:032x}"))
     }
 }

@@ -241,12 +241,15 @@ pub fn same_host(node: &str, host: &str) -> bool {
     is_short_of(&node, &host) || is_short_of(&host, &node)
 }
 
-/// The UUID of a filesystem or a LUKS2 header as it is written. `plain`: 32 hexadecimal digits.
-pub fn with_hyphens(mut plain: String) -> String {
+/// The UUID of a filesystem or a LUKS2 header as it is written, in lower case. `None`: these are not 32 hexadecimal
+/// digits.
+pub fn with_hyphens(digits: &str) -> Option<String> {
+    let is_uuid = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let mut uuid = is_uuid.then(|| digits.to_ascii_lowercase())?;
     for hyphen in [20, 16, 12, 8] {
-        plain.insert(hyphen, '-');
+        uuid.insert(hyphen, '-');
     }
-    plain
+    Some(uuid)
 }
 
 /// The UUID of a logical volume, which keeps it when its name changes. LVM writes it with hyphens, device-mapper without. Source: lvm2 lib/uuid/uuid.c: 32
