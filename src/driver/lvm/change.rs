@@ -157,7 +157,7 @@ pub fn extend(host: &Host, volume: &Volume, larger: &Larger, lock: &Lock) -> Res
     let command = disks.fold(command, Command::operand);
     run(host, &command, vg).with_context(|| {
         let (now, free) = (volume.size, volume.free);
-        let advice = if volume.is_thick_origin() {
+        let advice = if volume.has_role("thickorigin") {
             format!(
                 ": it has a snapshot, and LVM does not grow such a volume while it is in use; find the \
                  snapshot with `lvs -o lv_name,origin {vg}`, and remove it with `lvremove`"

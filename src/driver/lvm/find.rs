@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::report::{Group, LV_FIELDS, Lease, Report, VG_FIELDS, Volume, ask, read};
+use super::report::{Group, LV_FIELDS, Lease, VG_FIELDS, Volume, ask, read};
 use super::wait::explain;
 use crate::host::{Command, Host, ToolError};
 use crate::names::{LvId, VgName};
@@ -68,7 +68,7 @@ pub fn lock_of(host: &Host, volume: &Volume) -> Option<Lease> {
 fn ask_for(host: &Host, id: &LvId, more: &[&str]) -> Result<Found, ToolError> {
     let ask = |fields| ask("lvs", fields, host.limits.query).args(more);
     let command = ask(LV_FIELDS).operand(id.to_string());
-    match read(host, &command, Report::volumes) {
+    match read(host, &command, |report| report.volumes("lv")) {
         Ok(volumes) if volumes.is_empty() => Ok(Found::Hidden),
         Ok(volumes) => match volumes.into_iter().find(|volume| volume.id == *id) {
             Some(volume) => Ok(Found::Volume(Box::new(volume))),
@@ -134,7 +134,7 @@ pub(super) fn is_set_for(host: &Host, id: &LvId, field: &str) -> Result<bool, To
 
 pub fn tagged(host: &Host, tag: &str) -> Result<Vec<Volume>> {
     let command = ask("lvs", LV_FIELDS, host.limits.query).operand(format!("@{tag}"));
-    read(host, &command, Report::volumes)
+    read(host, &command, |report| report.volumes("lv"))
         .map_err(|error| explain(host, None, error))
         .with_context(|| format!("asking LVM for volumes with the tag {tag}"))
 }
@@ -142,7 +142,7 @@ pub fn tagged(host: &Host, tag: &str) -> Result<Vec<Volume>> {
 /// Sorted by name.
 pub fn all_volumes(host: &Host) -> Result<Vec<Volume>> {
     let command = ask("lvs", LV_FIELDS, host.limits.query);
-    read(host, &command, Report::volumes)
+    read(host, &command, |report| report.volumes("lv"))
         .map_err(|error| explain(host, None, error))
         .context("asking LVM for all volumes")
 }
@@ -153,7 +153,7 @@ pub fn volumes_of(host: &Host, exported: &[String]) -> Result<Vec<Volume>> {
     for vg in exported {
         command = command.operand(vg.as_str());
     }
-    read(host, &command, |report| report.volumes_in("vg"))
+    read(host, &command, |report| report.volumes("vg"))
         .map_err(|error| explain(host, None, error))
         .context("asking LVM for the volumes of exported groups")
 }

@@ -93,11 +93,6 @@ impl Volume {
         Some(LvId::new(self.id.vg().clone(), self.pool.clone()?))
     }
 
-    /// Whether it has a snapshot with space of its own, unlike a thin one.
-    pub fn is_thick_origin(&self) -> bool {
-        self.has_role("thickorigin")
-    }
-
     /// Whether it has space of its own, unlike a thin snapshot, and is lost once that is full.
     pub fn is_thick_snapshot(&self) -> bool {
         self.has_role("thicksnapshot")
@@ -109,7 +104,7 @@ impl Volume {
     }
 
     /// By `lv_role`. Source: lvm2 lib/metadata/lv.c, `lv_layout_and_role`.
-    fn has_role(&self, role: &str) -> bool {
+    pub(super) fn has_role(&self, role: &str) -> bool {
         self.role.split(',').any(|part| part == role)
     }
 
@@ -190,14 +185,9 @@ impl Report {
             .map_err(|error| error.to_string())
     }
 
-    /// The volumes in it, without those whose name this driver does not accept: LVM reserves more names
+    /// The volumes in the rows of one kind, without those whose name this driver does not accept: LVM reserves more names
     /// with every release, and keeps old volumes that have one. Sorted by name.
-    pub fn volumes(self) -> Result<Vec<Volume>, String> {
-        self.volumes_in("lv")
-    }
-
-    /// The same in the rows of another tool than `lvs`.
-    pub(super) fn volumes_in(self, kind: &str) -> Result<Vec<Volume>, String> {
+    pub fn volumes(self, kind: &str) -> Result<Vec<Volume>, String> {
         let rows = self.rows::<Row>(kind)?.into_iter();
         let mut volumes: Vec<Volume> = rows.filter_map(Row::volume).collect();
         // A volume has a row for each segment.

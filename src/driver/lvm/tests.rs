@@ -19,7 +19,7 @@ pub fn with(fields: &[(&str, &str)]) -> Result<Volume, String> {
         report["report"][0]["lv"][0][field] = (*value).into();
     }
     let report = Report::parse(report.to_string().as_bytes()).unwrap();
-    report.volumes().map(|mut volumes| volumes.remove(0))
+    report.volumes("lv").map(|mut volumes| volumes.remove(0))
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn reads_what_lvs_prints() {
     assert!(other("lv_device_open", "unknown").open);
     assert!(!other("lv_active", "").active);
     let origin = other("lv_role", "public,origin,thickorigin");
-    assert!(origin.is_thick_origin() && !volume.is_thick_origin());
+    assert!(origin.has_role("thickorigin") && !volume.has_role("thickorigin"));
     // The hidden cache of a cached volume is no pool.
     assert_eq!(other("pool_lv", "[fast_cvol]").pool, None);
     assert_eq!(other("pool_lv", "pool").pool, LvName::parse("pool").ok());
@@ -125,7 +125,7 @@ fn a_volume_of_a_shared_group_has_its_own_lock_or_that_of_its_pool() {
 #[test]
 fn a_line_of_text_in_a_report_is_passed_over() {
     let text = "  {\n  \"report\": [\n  Retrying metadata scan.\n {\"lv\": [\n ]\n }\n ]\n }\n";
-    let volumes = Report::parse(text.as_bytes()).unwrap().volumes();
+    let volumes = Report::parse(text.as_bytes()).unwrap().volumes("lv");
     assert_eq!(volumes, Ok(Vec::new()));
     assert!(Report::parse(b"Retrying metadata scan.\n").is_err());
 }
@@ -143,7 +143,10 @@ fn a_volume_of_several_segments_is_one_and_as_wide_as_its_widest() {
     // One that LVM keeps for itself hides no other.
     let strange = row("x_cvol", "1");
     let text = format!(r#"{{"report":[{{"lv":[{strange},{}]}}]}}"#, rows.join(","));
-    let volumes = Report::parse(text.as_bytes()).unwrap().volumes().unwrap();
+    let volumes = Report::parse(text.as_bytes())
+        .unwrap()
+        .volumes("lv")
+        .unwrap();
     let seen = volumes
         .iter()
         .map(|one| (one.id.lv().as_str(), one.spread.images));
@@ -153,7 +156,7 @@ fn a_volume_of_several_segments_is_one_and_as_wide_as_its_widest() {
 #[test]
 fn a_report_that_lacks_something_is_refused_with_what_it_lacks() {
     let lacking = ONE.replace("lv_size", "x");
-    let lacking = Report::parse(lacking.as_bytes()).unwrap().volumes();
+    let lacking = Report::parse(lacking.as_bytes()).unwrap().volumes("lv");
     assert_eq!(lacking.unwrap_err(), "missing field `lv_size`");
     let error = |field, value| with(&[(field, value)]).unwrap_err();
     assert_eq!(error("lv_size", "64m"), "\"64m\" is no number");

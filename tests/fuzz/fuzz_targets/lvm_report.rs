@@ -6,7 +6,7 @@ use driver::names::LvId;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|report: &[u8]| {
-    let volumes = match Report::parse(report).map(Report::volumes) {
+    let volumes = match Report::parse(report).map(|report| report.volumes("lv")) {
         Ok(Ok(volumes)) => volumes,
         Ok(Err(reason)) => return assert!(!reason.is_empty()),
         Err(_) => return,

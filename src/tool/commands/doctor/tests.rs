@@ -46,7 +46,7 @@ fn volumes() -> Vec<Health> {
     ];
     let report = serde_json::json!({"report": [{"lv": rows.map(row)}]}).to_string();
     let volumes = Report::parse(report.as_bytes()).unwrap();
-    let volumes = volumes.volumes().unwrap();
+    let volumes = volumes.volumes("lv").unwrap();
     let health = volumes.into_iter().map(|volume| Health {
         is_ours: true,
         verdict: Some(verdict(&volume.id, Outcome::Decided(Decision::Ready))),
