@@ -2,27 +2,28 @@
 //!
 //! Source: cryptsetup's docs/on-disk-format-luks2.pdf, "Binary Header".
 
+use std::collections::BTreeMap;
 use std::io;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::layout::{self, Layout};
 use crate::fs::superblock::{ReadAt, bytes};
 use crate::names::{Bytes, with_hyphens};
 
 /// The size of a header with its key slots, as cryptsetup makes it. Source: cryptsetup-luksFormat(8), `--offset`.
 pub const HEADER_SIZE: Bytes = Bytes::new(16 << 20);
-const FIRST: &[u8] = b"LUKS\xBA\xBE";
-const SECOND: &[u8] = b"SKUL\xBA\xBE";
+pub(super) const FIRST: &[u8] = b"LUKS\xBA\xBE";
+pub(super) const SECOND: &[u8] = b"SKUL\xBA\xBE";
 /// The part before the JSON, which the checksum covers too.
-const BINARY: usize = 4096;
+pub(super) const BINARY: usize = 4096;
 /// Sizes that a copy may have, its JSON included, are powers of two from 16 KiB to 4 MiB. The second copy begins where
 /// the first ends.
 const SMALLEST: u64 = 16 << 10;
 const SIZES: usize = 9;
-const CHECKSUM: usize = 448;
-const CHECKSUM_LENGTH: usize = 64;
+pub(super) const CHECKSUM: usize = 448;
+pub(super) const CHECKSUM_LENGTH: usize = 64;
 
 /// A LUKS2 header of which at least a beginning is there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,7 +129,7 @@ fn copy(device: &impl ReadAt, place: u64, magic: &[u8]) -> io::Result<Option<Hea
         size,
         sequence: number(16).unwrap_or(0),
         is_whole: whole.is_some(),
-        layout: whole.and_then(|whole| layout::parse(whole.get(BINARY..)?, size)),
+        layout: whole.and_then(|whole| layout_of(whole.get(BINARY..)?, size)),
     }))
 }
 
@@ -155,149 +156,78 @@ fn uuid(field: &[u8]) -> Option<String> {
     with_hyphens(&text.replace('-', "")).filter(|uuid| *uuid == text)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// How one copy says that its volume is encrypted. What of that is allowed is decided elsewhere. Whoever can write to
+/// the disk can write these texts.
+///
+/// Source: cryptsetup's docs/on-disk-format-luks2.pdf, "LUKS2 JSON Metadata Format".
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Layout {
+    pub segments: BTreeMap<String, Segment>,
+    pub keyslots: BTreeMap<String, Keyslot>,
+    pub config: LayoutConfig,
+    /// Where both copies and the areas of the key slots end, in bytes. No copy says that itself.
+    #[serde(default)]
+    pub end: u64,
+}
 
-    const UUID: &str = "0b1c2d3e-0000-4000-8000-00000000abcd";
-    const OTHER: &str = "1b1c2d3e-0000-4000-8000-00000000abcd";
-    const SIZE: usize = 16 << 10;
+/// A part of the volume, and how it is encrypted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    #[serde(rename = "type")]
+    pub kind: String,
+    #[serde(default, rename = "encryption")]
+    pub cipher: String,
+    #[serde(default)]
+    pub offset: String,
+    pub integrity: Option<Value>,
+}
 
-    struct Bytes(Vec<u8>);
-
-    impl ReadAt for Bytes {
-        fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-            let from = self
-                .0
-                .get(usize::try_from(offset).unwrap()..)
-                .unwrap_or_default();
-            let length = from.len().min(into.len());
-            into[..length].copy_from_slice(&from[..length]);
-            Ok(length)
-        }
+impl Segment {
+    /// Its offset in bytes. `None`: it has none, or no number.
+    pub fn begins(&self) -> Option<u64> {
+        self.offset.parse().ok()
     }
+}
 
-    fn copy_of(magic: &[u8], place: usize, sequence: u64, uuid: &str) -> Vec<u8> {
-        let mut bytes = vec![0; SIZE];
-        let mut put = |at: usize, what: &[u8]| bytes[at..][..what.len()].copy_from_slice(what);
-        put(0, magic);
-        put(6, &[0, 2]);
-        put(8, &(SIZE as u64).to_be_bytes());
-        put(16, &sequence.to_be_bytes());
-        put(72, b"sha256");
-        put(168, uuid.as_bytes());
-        put(256, &(place as u64).to_be_bytes());
-        put(
-            BINARY,
-            br#"{"keyslots":{},"segments":{},"config":{"keyslots_size":"0"}}"#,
-        );
-        let sum = Sha256::digest(&bytes);
-        bytes[CHECKSUM..][..sum.len()].copy_from_slice(&sum);
-        bytes
-    }
+/// A key slot, with the size of the volume's key in bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keyslot {
+    #[serde(rename = "type")]
+    pub kind: String,
+    #[serde(default)]
+    pub key_size: u64,
+    #[serde(default)]
+    pub area: KeyslotArea,
+}
 
-    fn device(first: &str, second: &str) -> Vec<u8> {
-        let mut bytes = copy_of(FIRST, 0, 3, first);
-        bytes.extend(copy_of(SECOND, SIZE, 3, second));
-        bytes.resize(8 << 20, 0);
-        bytes
-    }
+/// How the volume's key is encrypted in a key slot, and the size of the key for that, in bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyslotArea {
+    #[serde(default, rename = "encryption")]
+    pub cipher: String,
+    #[serde(default)]
+    pub key_size: u64,
+}
 
-    type Change = fn(&mut Vec<u8>);
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayoutConfig {
+    keyslots_size: String,
+    #[serde(default)]
+    pub requirements: Requirements,
+}
 
-    #[test]
-    fn each_copy_counts_if_its_checksum_is_right() {
-        // How many copies are whole. With both the header is.
-        #[rustfmt::skip] // a row is a line
-        let cases: [(&str, Change, Option<usize>); 13] = [
-            ("both", |_| (), Some(2)),
-            ("a bit of the first's JSON", |b| b[5000] ^= 1, Some(1)),
-            ("a bit of the second's checksum", |b| b[SIZE + CHECKSUM] ^= 1, Some(1)),
-            ("a bit of each", |b| { b[5000] ^= 1; b[SIZE + 5000] ^= 1; }, Some(0)),
-            ("the first zeroed", |b| b[..SIZE].fill(0), Some(1)),
-            ("the second zeroed", |b| b[SIZE..].fill(0), Some(1)),
-            ("both zeroed", |b| b.fill(0), None),
-            ("LUKS1", |b| { b[7] = 1; b[SIZE..].fill(0); }, None),
-            ("a size that none has", |b| { b[8..16].copy_from_slice(&(5_u64 << 20).to_be_bytes()); }, Some(1)),
-            ("as large as can be said", |b| { b[8..16].fill(0xFF); b[SIZE..].fill(0); }, Some(0)),
-            ("the second at another place too", |b| b.copy_within(SIZE..2 * SIZE, 2 * SIZE), Some(2)),
-            ("another checksum", |b| b[72..78].copy_from_slice(b"md5\0\0\0"), Some(1)),
-            ("a UUID that is none", |b| { b[168] = b'x'; b[SIZE..].fill(0); }, Some(0)),
-        ];
-        for (name, change, want) in cases {
-            let mut bytes = device(UUID, UUID);
-            change(&mut bytes);
-            let found = read(&Bytes(bytes)).unwrap();
-            assert_eq!(
-                found.as_ref().map(|header| header.layouts.len()),
-                want,
-                "{name}"
-            );
-            let Some(header) = found else { continue };
-            let whole = want.unwrap_or_default();
-            assert_eq!(
-                (header.is_usable(), header.is_whole),
-                (whole > 0, whole == 2),
-                "{name}"
-            );
-            assert!(whole == 0 || header.uuid.as_deref() == Some(UUID), "{name}");
-        }
-    }
+/// What a program must know to open the volume, such as `online-reencrypt`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Requirements {
+    #[serde(default)]
+    pub mandatory: Vec<String>,
+}
 
-    /// A disk of which some bytes cannot be read.
-    struct Broken(Bytes, std::ops::Range<u64>);
-
-    impl ReadAt for Broken {
-        fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-            let end = offset.saturating_add(into.len() as u64);
-            if offset < self.1.end && self.1.start < end {
-                return Err(io::Error::from_raw_os_error(nix::libc::EIO));
-            }
-            self.0.read_at(into, offset)
-        }
-    }
-
-    #[test]
-    fn one_copy_that_cannot_be_read_is_a_damaged_one() {
-        let found = |bad| read(&Broken(Bytes(device(UUID, UUID)), bad));
-        let size = SIZE as u64;
-        for bad in [0..1, size..2 * size] {
-            let header = found(bad).unwrap().unwrap();
-            assert!(header.is_usable() && !header.is_whole);
-            assert_eq!(header.uuid.as_deref(), Some(UUID));
-        }
-        let neither = found(0..2 * size).unwrap_err();
-        assert_eq!(neither.raw_os_error(), Some(nix::libc::EIO));
-    }
-
-    #[test]
-    fn what_each_whole_copy_says_is_read() {
-        let found = |bytes| read(&Bytes(bytes)).unwrap().unwrap();
-        assert!(!found(device(UUID, UUID)).has_keys());
-        // One that is whole, and cannot be read.
-        let mut bytes = device(UUID, UUID);
-        bytes[BINARY] = b'[';
-        bytes[CHECKSUM..][..CHECKSUM_LENGTH].fill(0);
-        let sum = Sha256::digest(&bytes[..SIZE]);
-        bytes[CHECKSUM..][..sum.len()].copy_from_slice(&sum);
-        let odd = found(bytes);
-        assert!(odd.is_whole && odd.layouts[0].is_none() && odd.has_keys());
-    }
-
-    #[test]
-    fn the_copy_that_was_written_last_says_whose_it_is() {
-        let found = |bytes| read(&Bytes(bytes)).unwrap().unwrap();
-        let both = found(device(UUID, OTHER));
-        assert_eq!((both.uuid.as_deref(), both.is_whole), (Some(UUID), false));
-        let mut bytes = device(UUID, UUID);
-        bytes[SIZE..2 * SIZE].copy_from_slice(&copy_of(SECOND, SIZE, 4, OTHER));
-        let newer = found(bytes);
-        assert_eq!(newer.uuid.as_deref(), Some(OTHER));
-        // An attacker's copy counts, too.
-        assert!(newer.is_usable() && !newer.is_whole && newer.layouts.len() == 2);
-        // The device ends in the middle of it.
-        let mut bytes = device(UUID, UUID);
-        bytes.truncate(SIZE - 1);
-        assert!(found(bytes).layouts.is_empty());
-    }
+/// What this JSON says, after which zeros follow, of a copy with `size` bytes. `None`: it is not what a header has.
+pub fn layout_of(json: &[u8], size: u64) -> Option<Layout> {
+    let text = json.split(|byte| *byte == 0).next()?;
+    let layout: Layout = serde_json::from_slice(text).ok()?;
+    let areas = layout.config.keyslots_size.parse().ok()?;
+    let end = size.checked_mul(2)?.checked_add(areas)?;
+    Some(Layout { end, ..layout })
 }

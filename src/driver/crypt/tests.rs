@@ -1,0 +1,207 @@
+//! Headers of LUKS2 with one thing wrong at a time, and what they say.
+
+use std::io;
+
+use sha2::{Digest, Sha256};
+
+use super::header::*;
+use crate::fs::superblock::ReadAt;
+
+const UUID: &str = "0b1c2d3e-0000-4000-8000-00000000abcd";
+const OTHER: &str = "1b1c2d3e-0000-4000-8000-00000000abcd";
+const SIZE: usize = 16 << 10;
+
+struct Bytes(Vec<u8>);
+
+impl ReadAt for Bytes {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let from = self
+            .0
+            .get(usize::try_from(offset).unwrap()..)
+            .unwrap_or_default();
+        let length = from.len().min(into.len());
+        into[..length].copy_from_slice(&from[..length]);
+        Ok(length)
+    }
+}
+
+fn copy_of(magic: &[u8], place: usize, sequence: u64, uuid: &str) -> Vec<u8> {
+    let mut bytes = vec![0; SIZE];
+    let mut put = |at: usize, what: &[u8]| bytes[at..][..what.len()].copy_from_slice(what);
+    put(0, magic);
+    put(6, &[0, 2]);
+    put(8, &(SIZE as u64).to_be_bytes());
+    put(16, &sequence.to_be_bytes());
+    put(72, b"sha256");
+    put(168, uuid.as_bytes());
+    put(256, &(place as u64).to_be_bytes());
+    put(
+        BINARY,
+        br#"{"keyslots":{},"segments":{},"config":{"keyslots_size":"0"}}"#,
+    );
+    let sum = Sha256::digest(&bytes);
+    bytes[CHECKSUM..][..sum.len()].copy_from_slice(&sum);
+    bytes
+}
+
+fn device(first: &str, second: &str) -> Vec<u8> {
+    let mut bytes = copy_of(FIRST, 0, 3, first);
+    bytes.extend(copy_of(SECOND, SIZE, 3, second));
+    bytes.resize(8 << 20, 0);
+    bytes
+}
+
+type Change = fn(&mut Vec<u8>);
+
+#[test]
+fn each_copy_counts_if_its_checksum_is_right() {
+    // How many copies are whole. With both the header is.
+    #[rustfmt::skip] // a row is a line
+    let cases: [(&str, Change, Option<usize>); 13] = [
+        ("both", |_| (), Some(2)),
+        ("a bit of the first's JSON", |b| b[5000] ^= 1, Some(1)),
+        ("a bit of the second's checksum", |b| b[SIZE + CHECKSUM] ^= 1, Some(1)),
+        ("a bit of each", |b| { b[5000] ^= 1; b[SIZE + 5000] ^= 1; }, Some(0)),
+        ("the first zeroed", |b| b[..SIZE].fill(0), Some(1)),
+        ("the second zeroed", |b| b[SIZE..].fill(0), Some(1)),
+        ("both zeroed", |b| b.fill(0), None),
+        ("LUKS1", |b| { b[7] = 1; b[SIZE..].fill(0); }, None),
+        ("a size that none has", |b| { b[8..16].copy_from_slice(&(5_u64 << 20).to_be_bytes()); }, Some(1)),
+        ("as large as can be said", |b| { b[8..16].fill(0xFF); b[SIZE..].fill(0); }, Some(0)),
+        ("the second at another place too", |b| b.copy_within(SIZE..2 * SIZE, 2 * SIZE), Some(2)),
+        ("another checksum", |b| b[72..78].copy_from_slice(b"md5\0\0\0"), Some(1)),
+        ("a UUID that is none", |b| { b[168] = b'x'; b[SIZE..].fill(0); }, Some(0)),
+    ];
+    for (name, change, want) in cases {
+        let mut bytes = device(UUID, UUID);
+        change(&mut bytes);
+        let found = read(&Bytes(bytes)).unwrap();
+        assert_eq!(
+            found.as_ref().map(|header| header.layouts.len()),
+            want,
+            "{name}"
+        );
+        let Some(header) = found else { continue };
+        let whole = want.unwrap_or_default();
+        assert_eq!(
+            (header.is_usable(), header.is_whole),
+            (whole > 0, whole == 2),
+            "{name}"
+        );
+        assert!(whole == 0 || header.uuid.as_deref() == Some(UUID), "{name}");
+    }
+}
+
+/// A disk of which some bytes cannot be read.
+struct Broken(Bytes, std::ops::Range<u64>);
+
+impl ReadAt for Broken {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let end = offset.saturating_add(into.len() as u64);
+        if offset < self.1.end && self.1.start < end {
+            return Err(io::Error::from_raw_os_error(nix::libc::EIO));
+        }
+        self.0.read_at(into, offset)
+    }
+}
+
+#[test]
+fn one_copy_that_cannot_be_read_is_a_damaged_one() {
+    let found = |bad| read(&Broken(Bytes(device(UUID, UUID)), bad));
+    let size = SIZE as u64;
+    for bad in [0..1, size..2 * size] {
+        let header = found(bad).unwrap().unwrap();
+        assert!(header.is_usable() && !header.is_whole);
+        assert_eq!(header.uuid.as_deref(), Some(UUID));
+    }
+    let neither = found(0..2 * size).unwrap_err();
+    assert_eq!(neither.raw_os_error(), Some(nix::libc::EIO));
+}
+
+#[test]
+fn what_each_whole_copy_says_is_read() {
+    let found = |bytes| read(&Bytes(bytes)).unwrap().unwrap();
+    assert!(!found(device(UUID, UUID)).has_keys());
+    // One that is whole, and cannot be read.
+    let mut bytes = device(UUID, UUID);
+    bytes[BINARY] = b'[';
+    bytes[CHECKSUM..][..CHECKSUM_LENGTH].fill(0);
+    let sum = Sha256::digest(&bytes[..SIZE]);
+    bytes[CHECKSUM..][..sum.len()].copy_from_slice(&sum);
+    let odd = found(bytes);
+    assert!(odd.is_whole && odd.layouts[0].is_none() && odd.has_keys());
+}
+
+#[test]
+fn the_copy_that_was_written_last_says_whose_it_is() {
+    let found = |bytes| read(&Bytes(bytes)).unwrap().unwrap();
+    let both = found(device(UUID, OTHER));
+    assert_eq!((both.uuid.as_deref(), both.is_whole), (Some(UUID), false));
+    let mut bytes = device(UUID, UUID);
+    bytes[SIZE..2 * SIZE].copy_from_slice(&copy_of(SECOND, SIZE, 4, OTHER));
+    let newer = found(bytes);
+    assert_eq!(newer.uuid.as_deref(), Some(OTHER));
+    // An attacker's copy counts, too.
+    assert!(newer.is_usable() && !newer.is_whole && newer.layouts.len() == 2);
+    // The device ends in the middle of it.
+    let mut bytes = device(UUID, UUID);
+    bytes.truncate(SIZE - 1);
+    assert!(found(bytes).layouts.is_empty());
+}
+
+/// As cryptsetup 2.6 makes it, without what is not read.
+const JSON: &str = r#"{"keyslots":{"0":{"type":"luks2","key_size":64,"af":{"type":"luks1"},"area":{
+    "type":"raw","offset":"32768","encryption":"aes-xts-plain64","key_size":32},"kdf":{"type":"argon2id"}}},
+    "tokens":{},"segments":{"0":{"type":"crypt","offset":"16777216","size":"dynamic","iv_tweak":"0",
+    "encryption":"aes-xts-plain64","sector_size":512}},"digests":{},
+    "config":{"json_size":"12288","keyslots_size":"16744448"}}"#;
+
+#[test]
+fn what_encrypts_is_read_from_segments_and_key_slots() {
+    let read = |text: String| layout_of(&[text.as_bytes(), &[0; 9]].concat(), 16 << 10);
+    let layout = read(JSON.to_owned()).unwrap();
+    assert_eq!(layout.end, 16 << 20);
+    let (segment, slot) = (&layout.segments["0"], &layout.keyslots["0"]);
+    assert_eq!(segment.begins(), Some(16 << 20));
+    for (read, want) in [
+        (&segment.kind, "crypt"),
+        (&segment.cipher, "aes-xts-plain64"),
+        (&slot.kind, "luks2"),
+        (&slot.area.cipher, "aes-xts-plain64"),
+    ] {
+        assert_eq!(read, want);
+    }
+    assert_eq!((slot.area.key_size, slot.key_size), (32, 64));
+    assert!(segment.integrity.is_none() && layout.config.requirements.mandatory.is_empty());
+    let odd = JSON
+        .replace(r#""sector_size""#, r#""integrity":{},"sector_size""#)
+        .replace(r#""16777216""#, r#""all""#)
+        .replace(
+            r#"{"json_size""#,
+            r#"{"requirements":{"mandatory":["x"]},"json_size""#,
+        );
+    let odd = read(odd).unwrap();
+    assert_eq!(odd.segments["0"].begins(), None);
+    assert!(odd.segments["0"].integrity.is_some());
+    assert_eq!(odd.config.requirements.mandatory, ["x"]);
+}
+
+#[test]
+fn what_is_no_header_says_nothing() {
+    for json in [
+        "",
+        "\0",
+        "{}",
+        "[1]",
+        "{'keyslots':{}}",
+        r#"{"keyslots":{},"segments":{},"config":{}}"#,
+        r#"{"keyslots":{"0":{"type":7}},"segments":{},"config":{"keyslots_size":"0"}}"#,
+        r#"{"keyslots":{},"segments":{},"segments":{},"config":{"keyslots_size":"0"}}"#,
+    ] {
+        assert_eq!(layout_of(json.as_bytes(), 0), None, "{json}");
+    }
+    let none = r#"{"end":7,"keyslots":{},"segments":{},"config":{"keyslots_size":"1"}}"#;
+    assert_eq!(layout_of(none.as_bytes(), 8).unwrap().end, 17);
+    let most = r#"{"keyslots":{},"segments":{},"config":{"keyslots_size":"1"}}"#;
+    assert_eq!(layout_of(most.as_bytes(), u64::MAX), None);
+}
