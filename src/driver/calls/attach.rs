@@ -36,16 +36,7 @@ pub fn attach(host: &Host, config: &Loaded, options: &Options, node: &str) -> Re
 
 /// `waitforattach <device> <options>`: on the node, before every pod's mount, activates the volume
 /// and makes sure that the device is this volume's.
-pub fn waitforattach(
-    host: &Host,
-    config: &Loaded,
-    device: &str,
-    options: &Options,
-) -> Result<Reply> {
-    let job = Job {
-        handed: device,
-        ..Job::new(host, config.require()?, options)
-    };
+pub fn waitforattach(job: &Job) -> Result<Reply> {
     let device = job.ensure_active();
     let device = device.inspect_err(|_| give_up(job.subject))?;
     Ok(Reply::device(&device.path))

@@ -1,15 +1,11 @@
-use std::path::Path;
-
 use anyhow::{Context, Result, bail};
 
-use crate::config::Loaded;
 use crate::crypt;
 use crate::fs::grow;
-use crate::host::{Host, Lock};
+use crate::host::Lock;
 use crate::lvm::{self, Larger};
 use crate::mount::Row;
 use crate::names::{Bytes, FsType, Shown};
-use crate::options::Options;
 use crate::reply::Reply;
 use crate::volume::{
     Decision, Device, Facts, HeldLocks, Inside, Job, Purpose, Subject, Wish, give_up,
@@ -18,24 +14,14 @@ use crate::volume::{
 /// `expandfs <options> <device> <dir> <new> <old>` and `expandvolume <options> <dir> <new> <old>`:
 /// makes the volume and the filesystem on it at least `size` large, while it is mounted. Never shrinks, and may be
 /// repeated. Both call-outs do both, because the controller never makes the second.
-pub fn run(
-    host: &Host,
-    config: &Loaded,
-    options: &Options,
-    dir: &Path,
-    size: Bytes,
-) -> Result<Reply> {
-    let job = Job {
-        dir: Some(dir),
-        ..Job::new(host, config.require()?, options)
-    };
+pub fn run(job: &Job, size: Bytes) -> Result<Reply> {
     let wish = Wish {
         purpose: Purpose::Size(size),
         read_only: false,
         ..job.wish()
     };
     let grown = job.conduct(&wish, |seen, decision, locks| {
-        grow_all(&job, &seen.facts, &decision, locks).map(Some)
+        grow_all(job, &seen.facts, &decision, locks).map(Some)
     });
     give_up(job.subject);
     let (size, later) = grown?;

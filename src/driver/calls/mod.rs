@@ -15,6 +15,7 @@ use crate::host::Host;
 use crate::names::{Bytes, same_host};
 use crate::options::Options;
 use crate::reply::Reply;
+use crate::volume::Job;
 
 /// Each call-out with its arguments. Source: kubelet's `pkg/volume/flexvolume/driver-call.go`.
 pub const ALL: [(&str, &str); 11] = [
@@ -80,17 +81,19 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
         ("init", []) => Ok(init(config)),
         ("attach", [json, node]) => attach::attach(host, config, &options(json)?, node),
         ("waitforattach", [device, json]) => {
-            let device = device_of(device)?;
-            attach::waitforattach(host, config, device, &options(json)?)
+            let (handed, options) = (device_of(device)?, options(json)?);
+            let job = Job::new(host, config.require()?, &options);
+            attach::waitforattach(&Job { handed, ..job })
         }
         ("isattached", [json, node]) => attach::isattached(host, config, &options(json)?, node),
         ("mountdevice", [dir, device, json]) => {
-            let (dir, device) = (directory(dir)?, device_of(device)?);
-            mount::mount(host, config, &dir, device, &options(json)?)
+            let (dir, handed, options) = (directory(dir)?, device_of(device)?, options(json)?);
+            let job = Job::new(host, config.require()?, &options);
+            mount::mount(&Job { handed, ..job }, &dir)
         }
         ("mount", [dir, json]) => {
-            let dir = directory(dir)?;
-            mount::mount(host, config, &dir, "", &options(json)?)
+            let (dir, options) = (directory(dir)?, options(json)?);
+            mount::mount(&Job::new(host, config.require()?, &options), &dir)
         }
         ("unmount" | "unmountdevice", [dir]) => mount::unmount(host, config, &directory(dir)?),
         ("detach", [volume, node]) => attach::detach(host, config, volume, node),
@@ -99,7 +102,8 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
             let size = new
                 .parse()
                 .map_err(|_| anyhow!("the new size is not a number of bytes"))?;
-            expand::run(host, config, &options, &dir, Bytes::new(size))
+            let (dir, job) = (Some(&*dir), Job::new(host, config.require()?, &options));
+            expand::run(&Job { dir, ..job }, Bytes::new(size))
         }
         (name, words) => match named(name) {
             Some((name, usage)) => {

@@ -9,7 +9,6 @@ use crate::host::Host;
 use crate::lvm;
 use crate::mount::{KubeletPath, Row, Table, ensure_unmounted, mounted_at};
 use crate::names::{FsType, Shown};
-use crate::options::Options;
 use crate::reply::Reply;
 use crate::volume::{
     Device, Job, Subject, bring_up, close, close_leftovers, ensure_not_suspended, give_up, lock,
@@ -19,21 +18,12 @@ use crate::volume::{
 /// `mountdevice <global dir> <device> <options>` and `mount <dir> <options>`: puts the volume's
 /// filesystem at `dir`, making it first if the volume is blank. A volume that is mounted already
 /// is bound from there. Calling it again succeeds and changes nothing.
-pub fn mount(
-    host: &Host,
-    config: &Loaded,
-    dir: &Path,
-    word: &str,
-    options: &Options,
-) -> Result<Reply> {
-    let job = Job {
-        handed: word,
-        ..Job::new(host, config.require()?, options)
-    };
-    let remarks = bring_up(&job, dir).inspect_err(|_| {
+pub fn mount(job: &Job, dir: &Path) -> Result<Reply> {
+    let remarks = bring_up(job, dir).inspect_err(|_| {
         // What this call has opened for nothing.
         if let Err(error) = close(job.subject, Duration::ZERO) {
-            host.log.about("left-open", &format!("{error:#}"));
+            let log = &job.subject.host.log;
+            log.about("left-open", &format!("{error:#}"));
         }
         give_up(job.subject);
     })?;
