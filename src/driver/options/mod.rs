@@ -90,7 +90,10 @@ impl Options {
                 quoted(other)
             ),
         };
-        let size = take(SIZE).as_deref().map(size).transpose()?;
+        let size = read(SIZE, take(SIZE).as_deref(), Bytes::parse_lvm)?;
+        if size == Some(Bytes::default()) {
+            bail!("option {SIZE} is 0; leave it out or give the size of the volume");
+        }
         let thin_pool = read(POOL, take(POOL).as_deref(), LvName::parse)?;
         let encryption = read(ENCRYPTION, take(ENCRYPTION).as_deref(), Encryption::parse)?;
         let passphrase = passphrase.map(|text| Passphrase::from_base64(&text));
@@ -257,12 +260,4 @@ fn volume_id(group: &str, volume: &str) -> Result<LvId> {
     let vg = VgName::parse(group).with_context(|| format!("reading option {GROUP}"))?;
     let lv = LvName::parse(volume).with_context(|| format!("reading option {VOLUME}"))?;
     Ok(LvId::new(vg, lv))
-}
-
-fn size(text: &str) -> Result<Bytes> {
-    let size = Bytes::parse_lvm(text).with_context(|| format!("reading option {SIZE}"))?;
-    if size == Bytes::default() {
-        bail!("option {SIZE} is 0; leave it out or give the size of the volume");
-    }
-    Ok(size)
 }
