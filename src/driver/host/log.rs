@@ -26,7 +26,7 @@ pub struct Log {
 }
 
 /// The fields of an entry, in order. No name is there twice, and no value has the end of a line.
-type Fields = Vec<(String, String)>;
+type Fields = Vec<(&'static str, String)>;
 
 impl Default for Log {
     fn default() -> Self {
@@ -40,11 +40,11 @@ impl Default for Log {
 
 impl Log {
     /// Adds a field to what the call is about: the volume, the pod, an ignored option.
-    pub fn about(&self, key: &str, value: &str) {
+    pub fn about(&self, key: &'static str, value: &str) {
         let value = folded_to(value, 256);
         let mut subject = self.subject.borrow_mut();
-        match subject.iter_mut().find(|(known, _)| known == key) {
-            None => subject.push((key.to_owned(), value)),
+        match subject.iter_mut().find(|(known, _)| *known == key) {
+            None => subject.push((key, value)),
             Some((_, known)) if *known == value => {}
             Some((_, known)) => {
                 let _ = write!(known, ",{value}");
@@ -62,18 +62,15 @@ impl Log {
     }
 
     fn entry(&self, call: &str, outcome: &str, message: &str) -> Fields {
-        let mut fields = vec![("call".to_owned(), call.to_owned())];
+        let mut fields = vec![("call", call.to_owned())];
         fields.extend_from_slice(&self.subject.borrow());
-        for (key, value) in [
+        let last = [
             ("steps", self.steps.borrow().clone()),
             ("took_ms", self.started.elapsed().as_millis().to_string()),
             ("outcome", outcome.to_owned()),
             ("message", folded(message)),
-        ] {
-            if !value.is_empty() {
-                fields.push((key.to_owned(), value));
-            }
-        }
+        ];
+        fields.extend(last.into_iter().filter(|(_, value)| !value.is_empty()));
         fields
     }
 
@@ -106,7 +103,7 @@ fn of_file(fields: &Fields) -> Vec<u8> {
     // A clock that was never set counts from 1970, or from before.
     let now = format_rfc3339_seconds(SystemTime::now().max(UNIX_EPOCH)).to_string();
     let time = [("time", &*now)].into_iter();
-    let fields = fields.iter().map(|(key, value)| (&**key, &**value));
+    let fields = fields.iter().map(|(key, value)| (*key, &**value));
     let mut line = Vec::new();
     let _ = serde_json::Serializer::new(&mut line).collect_map(time.chain(fields));
     line.push(b'\n');

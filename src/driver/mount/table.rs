@@ -213,11 +213,8 @@ fn btrfs_of_several_disks(kernel: &Kernel) -> Vec<Vec<DeviceNumber>> {
         let names = kernel.list(&devices).unwrap_or_default();
         if names.len() > 1 {
             let number = |name: &String| {
-                kernel
-                    .read(&devices.join(name).join("dev"))
-                    .ok()?
-                    .parse()
-                    .ok()
+                let text = kernel.read(&devices.join(name).join("dev"));
+                text.ok()?.parse().ok()
             };
             groups.push(names.iter().filter_map(number).collect());
         }
