@@ -1,9 +1,7 @@
 //! Work that the driver does in a process of its own, because a disk may never answer.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, BufRead, Write};
-use std::os::fd::AsFd;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -17,30 +15,23 @@ use crate::mount::UNMOUNT;
 use crate::names::folded;
 use crate::reply::Printed;
 
+/// Does the work that the words name, if they do. The exit code of an unmount that fails is the kernel's error.
 pub fn run(words: &[OsString]) -> Option<Printed> {
-    match words.first()?.to_str()? {
-        READ_DEVICES => Some(printed(read_devices(), 1)),
-        CLOSE_LAST => {
-            let device = std::io::stdin().as_fd().try_clone_to_owned();
-            let closed = device.and_then(|device| close_last(&File::from(device)));
-            Some(printed(closed.map_err(Into::into), 1))
-        }
-        UNMOUNT => {
-            let done = unmount(words);
-            let code = done.as_ref().err().and_then(io::Error::raw_os_error);
-            let code = code.and_then(|code| u8::try_from(code).ok());
-            Some(printed(done.map_err(Into::into), code.unwrap_or(u8::MAX)))
-        }
-        _ => None,
-    }
-}
-
-/// `code`: the exit code of a failure.
-fn printed(done: Result<()>, code: u8) -> Printed {
-    match done {
-        Ok(()) => Printed::default(),
-        Err(error) => Printed::failure(format!("{error:#}\n"), code),
-    }
+    let done = match words.first()?.to_str()? {
+        READ_DEVICES => read_devices(),
+        CLOSE_LAST => close_last().map_err(Into::into),
+        UNMOUNT => unmount(words).map_err(Into::into),
+        _ => return None,
+    };
+    let Err(error) = done else {
+        return Some(Printed::default());
+    };
+    let code = error.downcast_ref().and_then(io::Error::raw_os_error);
+    let code = code.and_then(|code| u8::try_from(code).ok());
+    Some(Printed::failure(
+        format!("{error:#}\n"),
+        code.unwrap_or(u8::MAX),
+    ))
 }
 
 /// `read-devices`: answers each question on standard input, until there are no more.
@@ -95,7 +86,7 @@ fn read(device: &Uncached, words: &[&str]) -> Result<String> {
     }
 }
 
-/// `unmount-alone -- <dir>`: one umount2(2). The exit code is the kernel's error.
+/// `unmount-alone -- <dir>`: one umount2(2).
 fn unmount(words: &[OsString]) -> io::Result<()> {
     let dir = words.get(2).ok_or(io::ErrorKind::InvalidInput)?;
     Kernel::new()?.unmount(Path::new(dir))

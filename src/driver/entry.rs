@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::calls::{self, is_by_hand, named};
 use crate::child;
 use crate::config::{FILE_VARIABLE, Loaded, LogTarget};
 use crate::host::trust::load;
-use crate::host::{Host, Kernel, Log, Processes, Writing, on_panic, reexec, take_name_of};
+use crate::host::{Host, Kernel, Log, Processes, Writing, reexec, take_name_of};
 use crate::names::{LvId, LvName, ObjectName, VgName};
 use crate::options::{GROUP, NAME, VOLUME, holds_secret};
 use crate::reply::{Printed, Reply, Status};
@@ -142,18 +142,26 @@ fn answer_panics(args: &[OsString], fields: Vec<(&'static str, String)>, target:
     let call: Vec<OsString> = args.first().cloned().into_iter().collect();
     let has_secret = args.iter().any(holds_secret);
     let target = target.clone();
-    on_panic(move |place| {
+    // The hook of the standard library would write to standard error, which kubelet reads as part of the reply.
+    std::panic::set_hook(Box::new(move |panic| {
         let log = Log::default();
         for (key, value) in &fields {
             log.about(key, value);
         }
+        let place = panic.location().map(ToString::to_string);
         let bug = anyhow!(
-            "flexvolume-lvm {} stopped at {place} because of a bug; please report this message",
+            "flexvolume-lvm {} stopped at {} because of a bug; please report this message",
             env!("CARGO_PKG_VERSION"),
+            place.as_deref().unwrap_or("an unknown place"),
         );
-        let reply = logged(&call, Err(bug), &log, &target);
-        printed(&reply, has_secret)
-    });
+        let printed = printed(&logged(&call, Err(bug), &log, &target), has_secret);
+        let mut out = io::stdout();
+        let _ = out
+            .write_all(printed.stdout.as_bytes())
+            .and_then(|()| out.flush());
+        #[allow(clippy::exit)] // the driver keeps nothing that a destructor would undo
+        std::process::exit(printed.code.into());
+    }));
 }
 
 /// The reply as kubelet reads it. kubelet takes a failure from the document, and logs the whole argv of a call that
@@ -240,7 +248,7 @@ fn hidden_words(args: &[OsString]) -> Result<Vec<OsString>> {
     }
     // More than the kernel takes as one word: a buffer that grows would leave copies behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(256 << 10));
-    let read = std::io::stdin().read_to_end(&mut bytes);
+    let read = io::stdin().read_to_end(&mut bytes);
     read.context("reading the words of the call from standard input")?;
     // Each word ends with a NUL, the last one too.
     bytes.pop();

@@ -4,7 +4,6 @@
 
 #![allow(clippy::disallowed_methods)] // the one door to files and processes
 
-mod close_last;
 mod command;
 pub mod holders;
 mod kernel;
@@ -18,14 +17,13 @@ pub mod trust;
 mod uncached;
 mod watched;
 
-pub use close_last::{CLOSE_LAST, close_last};
 pub use command::{Command, Effect, Node, Program};
 pub use kernel::{Kernel, leave_no_core};
 pub use lock::Lock;
 pub use log::Log;
 pub use mounts::{KernelLog, Lack, Space};
 pub use paths::{DeviceNumber, proc_file};
-pub use process::{Processes, READ_DEVICES, reexec, take_name_of};
+pub use process::{CLOSE_LAST, Processes, READ_DEVICES, close_last, reexec, take_name_of};
 pub use uncached::{Pages, Uncached};
 
 use std::fmt;
@@ -34,7 +32,6 @@ use std::ops::Deref;
 use std::time::{Duration, Instant};
 
 use crate::config::Limits;
-use crate::reply::Printed;
 
 pub trait Tools {
     /// Runs a tool. Fails if the tool is missing, cannot start, exits with a code that [`Command`] does not
@@ -226,21 +223,6 @@ impl<'a> Host<'a> {
             let _ = io::stderr().write_all(format!("{}\n", line()).as_bytes());
         }
     }
-}
-
-/// Has a panic print the answer to its place in the source, and end the process. The hook of the standard library
-/// would write to standard error, which kubelet reads as part of the reply.
-pub fn on_panic(answer: impl Fn(&str) -> Printed + Send + Sync + 'static) {
-    std::panic::set_hook(Box::new(move |panic| {
-        let place = panic.location().map(ToString::to_string);
-        let printed = answer(place.as_deref().unwrap_or("an unknown place"));
-        let mut out = io::stdout();
-        let _ = out
-            .write_all(printed.stdout.as_bytes())
-            .and_then(|()| out.flush());
-        #[allow(clippy::exit)] // the driver keeps nothing that a destructor would undo
-        std::process::exit(printed.code.into());
-    }));
 }
 
 /// The command for people, where there is one.

@@ -1,20 +1,22 @@
 use std::cell::{OnceCell, RefCell};
 use std::ffi::{CString, OsStr, OsString};
+use std::fs::{self, File};
 use std::io::{self, PipeReader, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{self, Child, ChildStdin, Stdio};
 use std::sync::Arc;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::prctl;
-use nix::unistd::{AccessFlags, access};
+use nix::unistd::{AccessFlags, access, getppid};
 
-use super::close_last::{CLOSE_LAST, own_devices};
 use super::kernel::leave_no_core;
 use super::selinux;
 use super::trust::{require_roots, require_roots_to_run};
@@ -29,6 +31,14 @@ use crate::names::{Shown, folded};
 /// A question is a line: the path of the device, the work, and its arguments. An answer is a line: `+` and what
 /// was found, or `-` and why nothing was.
 pub const READ_DEVICES: &str = "read-devices";
+/// The first word of the command line that runs [`close_last`].
+///
+/// The last close of a block device waits for each page that is being read from it, and no signal ends
+/// that wait (source: the kernel's block/bdev.c, `blkdev_flush_mapping`). A reader that is killed leaves
+/// such pages. So where a tool was stopped, a process of its own closes the devices of this process
+/// last, and this process can end while the disk does not answer.
+pub const CLOSE_LAST: &str = "close-last";
+
 /// How long a writer may take to obey SIGTERM at its own limit.
 const GRACE_AT_LIMIT: Duration = Duration::from_secs(5);
 /// How long a writer may take when the driver itself is stopped: kubelet waits 10 s, people less.
@@ -233,6 +243,48 @@ impl Tools for Processes<'_> {
             stderr: one_line(&watched.stderr),
             stdout: watched.stdout,
         })
+    }
+}
+
+/// The numbers and the descriptors' links of the block devices that a process has open. An error: it is
+/// ending, or has ended.
+fn devices_of(process: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let links = fs::read_dir(process.join("fd"))?.flatten();
+    let links: Vec<_> = links.map(|link| link.path()).collect();
+    if links.is_empty() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let devices = links.into_iter().filter_map(|link| {
+        let metadata = fs::metadata(&link).ok()?;
+        let is_device = metadata.file_type().is_block_device();
+        is_device.then(|| (metadata.rdev(), link))
+    });
+    Ok(devices.collect())
+}
+
+/// The block devices that this process has open, each opened once more.
+fn own_devices() -> Vec<File> {
+    let mut devices = devices_of(Path::new("/proc/self")).unwrap_or_default();
+    devices.sort();
+    devices.dedup_by_key(|(number, _)| *number);
+    let files = devices.into_iter().map(|(_, link)| File::open(link));
+    files.flatten().collect()
+}
+
+/// `close-last`, with the device on standard input: ends after the parent has closed that device.
+pub fn close_last() -> io::Result<()> {
+    const PAUSE: Duration = Duration::from_millis(100);
+    let parent = getppid();
+    let number = fs::metadata("/proc/self/fd/0")?.rdev();
+    let process = Path::new("/proc").join(parent.to_string());
+    loop {
+        // Also after the descriptor has gone: the close itself takes a moment longer.
+        let is_open = devices_of(&process).map(|all| all.iter().any(|(open, _)| *open == number));
+        sleep(PAUSE);
+        // Of a process that is ending, only its end tells that all is closed.
+        if getppid() != parent || matches!(is_open, Ok(false)) {
+            return Ok(());
+        }
     }
 }
 
