@@ -134,8 +134,8 @@ fn a_filesystem_that_failed_and_lives_on_elsewhere_gets_no_more_pods() {
     let node = Node::new(Mode::MountOnly);
     for (fs, size, words) in [
         ("ext4", "32m", "the kernel met errors in its filesystem"),
-        // Since util-linux 2.41 mount(8) itself fails.
-        ("xfs", "300m", "end each process that has it"),
+        // Since util-linux 2.41 mount(8) itself fails, and the message is another one.
+        ("xfs", "300m", "has failed"),
     ] {
         let group = Group::new(&format!("outlives{fs}"));
         let volume = group.linear("data", size).fs(fs);
