@@ -310,7 +310,8 @@ fn answer(line: &[u8]) -> Result<Output, String> {
 }
 
 /// Begins this executable again in the same process, as `program`, with these arguments and these bytes on
-/// standard input. Pid, environment and the other streams stay. Neither leaves a core. It returns only if that fails.
+/// standard input. Pid, environment and the other streams stay. The process, and its tools, leave no core. It returns
+/// only if that fails.
 pub fn reexec(program: &OsStr, args: &[&str], stdin: &[u8]) -> io::Error {
     let begin = || -> io::Result<io::Error> {
         leave_no_core()?;
