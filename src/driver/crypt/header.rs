@@ -212,15 +212,9 @@ pub struct KeyslotArea {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LayoutConfig {
     keyslots_size: String,
+    /// What a program must know to open the volume, by kind: `online-reencrypt` is `mandatory`.
     #[serde(default)]
-    pub requirements: Requirements,
-}
-
-/// What a program must know to open the volume, such as `online-reencrypt`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Requirements {
-    #[serde(default)]
-    pub mandatory: Vec<String>,
+    pub requirements: BTreeMap<String, Vec<String>>,
 }
 
 /// What this JSON says, after which zeros follow, of a copy with `size` bytes. `None`: it is not what a header has.

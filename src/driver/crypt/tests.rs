@@ -172,7 +172,7 @@ fn what_encrypts_is_read_from_segments_and_key_slots() {
         assert_eq!(read, want);
     }
     assert_eq!((slot.area.key_size, slot.key_size), (32, 64));
-    assert!(segment.integrity.is_none() && layout.config.requirements.mandatory.is_empty());
+    assert!(segment.integrity.is_none() && layout.config.requirements.is_empty());
     let odd = JSON
         .replace(r#""sector_size""#, r#""integrity":{},"sector_size""#)
         .replace(r#""16777216""#, r#""all""#)
@@ -183,7 +183,7 @@ fn what_encrypts_is_read_from_segments_and_key_slots() {
     let odd = read(odd).unwrap();
     assert_eq!(odd.segments["0"].begins(), None);
     assert!(odd.segments["0"].integrity.is_some());
-    assert_eq!(odd.config.requirements.mandatory, ["x"]);
+    assert_eq!(odd.config.requirements["mandatory"], ["x"]);
 }
 
 #[test]

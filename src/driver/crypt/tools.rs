@@ -29,13 +29,11 @@ pub fn header_of(host: &Host, device: Opened) -> Result<Option<Header>> {
 /// Reads a passphrase from a file of the node. From now on this process and its tools leave no core.
 pub fn read_key_file(host: &Host, file: &Path) -> Result<Passphrase> {
     leave_no_core().context("keeping this process from leaving a core")?;
-    require_secret(file)
-        .map_err(Error::msg)
-        .and_then(|()| {
-            let bytes = host.kernel.read_secret(file, LONGEST_PASSPHRASE)?;
-            Passphrase::of(bytes)
-        })
-        .with_context(|| format!("reading the key_file {}", file.shown()))
+    let read = || {
+        require_secret(file).map_err(Error::msg)?;
+        Passphrase::of(host.kernel.read_secret(file, LONGEST_PASSPHRASE)?)
+    };
+    read().with_context(|| format!("reading the key_file {}", file.shown()))
 }
 
 fn cryptsetup(limit: Duration, lock: &Lock) -> Command {

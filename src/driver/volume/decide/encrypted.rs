@@ -239,7 +239,7 @@ fn require_cipher(header: &Header) -> Result<(), Reason> {
 }
 
 fn odd_of_layout(layout: &Layout) -> Option<Foreign> {
-    if let Some(requirement) = layout.config.requirements.mandatory.first() {
+    if let Some(requirement) = layout.config.requirements.values().flatten().next() {
         return Some(format!("the requirement {requirement}").shown());
     }
     let mut segments = layout.segments.values();

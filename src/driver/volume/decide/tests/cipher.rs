@@ -30,7 +30,7 @@ fn a_header_that_does_not_encrypt_as_the_driver_does_is_refused_by_name() {
         (|l| slot(l).area.cipher = "cipher_null".into(), "the cipher cipher_null in a key slot"),
         (|l| slot(l).kind = "reencrypt".into(), "a key slot of the type reencrypt"),
         (|l| slot(l).key_size = 1, "a key of 1 bytes in a key slot"),
-        (|l| l.config.requirements.mandatory.push("online-reencrypt".into()), "the requirement online-reencrypt"),
+        (|l| { l.config.requirements.insert("mandatory".into(), vec!["online-reencrypt".into()]); }, "the requirement online-reencrypt"),
     ];
     for (change, what) in cases {
         for make in [encrypted, encrypted_and_open] {
