@@ -14,12 +14,6 @@ pub struct Spread {
     pub metadata: bool,
 }
 
-impl Default for Spread {
-    fn default() -> Self {
-        Self::LINEAR
-    }
-}
-
 impl Spread {
     pub const LINEAR: Self = Self {
         images: 1,
@@ -59,16 +53,13 @@ impl Spread {
     /// By `lv_layout`, `stripes` and `data_stripes` of lvs(8). What is beside the images counts for a new
     /// volume only.
     pub(super) fn of_report(layout: &str, images: u64, data: u64) -> Self {
-        let is_copy = |kind| ["raid1", "mirror"].contains(&kind);
-        let data = if layout.split(',').any(is_copy) {
-            1
-        } else {
-            data
-        };
+        let mut kinds = layout.split(',');
+        let is_copied = kinds.any(|kind| ["raid1", "mirror"].contains(&kind));
+        let data = NonZeroU64::new(data).filter(|_| !is_copied);
         // A thin volume has none.
         Self {
             images: images.max(1),
-            data: NonZeroU64::new(data).unwrap_or(NonZeroU64::MIN),
+            data: data.unwrap_or(NonZeroU64::MIN),
             ..Self::LINEAR
         }
     }
