@@ -4,7 +4,6 @@ mod change;
 mod disks;
 mod find;
 mod mapped;
-mod parts;
 mod record;
 mod report;
 mod sanlock;
@@ -17,12 +16,11 @@ mod wait;
 pub(crate) use change::{
     Larger, activate, activate_as_listed, create, deactivate, extend, refresh, retag,
 };
-pub use disks::{Disk, Extensible, Fault, disks, extensible};
+pub use disks::{Disk, Extensible, Fault, disks, extensible, is_lost};
 pub use find::{
     Found, all_groups, all_volumes, find, find_group, has_unused_table, lock_of, tagged, volumes_of,
 };
 pub use mapped::{DEEPEST, Mapped, with_its_table};
-pub use parts::is_lost;
 pub use record::{Record, Tags, making_in_luks_tag, making_tag, permission_tag, volume_tag};
 pub use report::{Group, Report, Target, Volume};
 pub use sanlock::{Holder, holder};
