@@ -46,17 +46,6 @@ impl Mapped {
     }
 }
 
-/// The name of a suspended device at or below an open encrypted one. LVM reads what is inside that, as it reads
-/// each device that may be a disk of its own, and waits in the kernel.
-pub fn suspended_inside(kernel: &Kernel) -> Option<String> {
-    let is_encrypted = |device: &Mapped| {
-        let uuid = kernel.read(&device.0.join("dm/uuid"));
-        uuid.is_ok_and(|uuid| uuid.starts_with("CRYPT-"))
-    };
-    let mut all = Mapped::all(kernel).into_iter().filter(is_encrypted);
-    all.find_map(|device| device.suspended(kernel))
-}
-
 /// The command that resumes a device of this name with the table that it has. A killed LVM command may have loaded a
 /// second table, with extents that the volume does not have by LVM's metadata.
 pub fn with_its_table(name: &str) -> String {

@@ -6,7 +6,6 @@ mod find;
 mod mapped;
 mod record;
 mod report;
-mod sanlock;
 mod shared;
 mod spread;
 #[cfg(test)]
@@ -23,9 +22,9 @@ pub use find::{
 pub use mapped::{DEEPEST, Mapped, with_its_table};
 pub use record::{Record, Tags, making_in_luks_tag, making_tag, permission_tag, volume_tag};
 pub use report::{Group, Report, Target, Volume};
-pub use sanlock::{Holder, holder};
 pub use shared::{
-    GroupLeases, KeptAway, LeaseState, exported, has_lvmlockd, kept_away, may_be_shared, twins,
+    GroupLeases, Holder, KeptAway, LeaseState, exported, has_lvmlockd, holder, kept_away,
+    may_be_shared, twins,
 };
 pub use spread::Spread;
 pub use wait::Udev;

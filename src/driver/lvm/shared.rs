@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 
 use super::report::{Group, Lease, ask, is_set, read};
-use super::sanlock::{Holder, has_forgotten, leases};
 use crate::host::{Command, Host, Output, ToolError};
 use crate::names::{Shown, VgName};
 
@@ -28,6 +27,17 @@ pub enum LeaseState {
     Shared,
     NotHeld,
     Elsewhere(Option<Holder>),
+}
+
+/// The other node that has a volume, as sanlock shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// `host_id` in lvmlocal.conf.
+    pub host: u64,
+    /// `our_host_name` in sanlock.conf; if that is not set, a UUID and the host's name.
+    pub name: String,
+    /// Seconds since its last sign of life.
+    pub silent: u64,
 }
 
 /// Whether nodes may share the group, since lvmlockd runs here or did: only then LVM is asked.
@@ -97,7 +107,7 @@ fn dump(host: &Host, limit: Duration) -> Result<Output, ToolError> {
 }
 
 /// Reads lvmlockd's own lines: a lockspace (`info=ls`), followed by its locks (`info=r`).
-fn state(dump: &str, vg: &str, lock: Option<&str>) -> LeaseState {
+pub(super) fn state(dump: &str, vg: &str, lock: Option<&str>) -> LeaseState {
     let mut state = LeaseState::NotStarted;
     let mut is_its = false;
     for line in dump.lines() {
@@ -286,83 +296,72 @@ impl LeaseState {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The device of sanlock's leases of a group.
+fn leases(vg: &VgName) -> String {
+    format!("/dev/mapper/{}-lvmlock", vg.as_str().replace('-', "--"))
+}
 
-    const DUMP: &str = "info=structs unused_action_count=31 unused_client_count=31
-info=ls ls_name=lvm_other vg_name=other create_fail=0 create_done=1 thread_stop=0 kill_vg=0 drop_vg=0
-info=r name=a-b type=lv mode=sh sh_count=1 version=0
-info=ls ls_name=lvm_vg vg_name=vg create_fail=0 create_done=1 thread_stop=0 kill_vg=0 drop_vg=0
-info=r name=VGLK type=vg mode=un sh_count=0 version=12
-info=r name=a-b type=lv mode=ex sh_count=0 version=0
-info=lk mode=ex version=0 flags=0x1 client_id=0
-info=r name=c-d type=lv mode=un sh_count=0 version=0\n";
-
-    #[test]
-    fn lvmlockd_says_who_has_a_volume() {
-        let cases = [
-            ("held", "vg", "a-b", "", "", LeaseState::Held),
-            ("shared", "other", "a-b", "", "", LeaseState::Shared),
-            (
-                "not held any more",
-                "vg",
-                "c-d",
-                "",
-                "",
-                LeaseState::NotHeld,
-            ),
-            ("never held", "vg", "e-f", "", "", LeaseState::NotHeld),
-            (
-                "of another group",
-                "third",
-                "a-b",
-                "",
-                "",
-                LeaseState::NotStarted,
-            ),
-            (
-                "starting",
-                "vg",
-                "a-b",
-                "done=1",
-                "done=0",
-                LeaseState::Starting,
-            ),
-            (
-                "failed to start",
-                "vg",
-                "a-b",
-                "fail=0",
-                "fail=1",
-                LeaseState::NotStarted,
-            ),
-            (
-                "stopping",
-                "vg",
-                "a-b",
-                "stop=0",
-                "stop=1",
-                LeaseState::NotStarted,
-            ),
-            (
-                "lost",
-                "vg",
-                "a-b",
-                "kill_vg=0",
-                "kill_vg=1",
-                LeaseState::Lost,
-            ),
-            ("nothing", "vg", "a-b", "info=", "", LeaseState::NotStarted),
-        ];
-        for (name, vg, lock, from, to, want) in cases {
-            let dump = if from.is_empty() {
-                DUMP.to_owned()
-            } else {
-                DUMP.replace(from, to)
-            };
-            assert_eq!(state(&dump, vg, Some(lock)), want, "{name}");
-        }
-        assert_eq!(state(DUMP, "vg", None), LeaseState::NotHeld);
+/// Whether sanlock has died and lost its lease on the group, which lvmlockd does not notice.
+fn has_forgotten(host: &Host, dump: &str, vg: &VgName, limit: Duration) -> bool {
+    let space = format!("ls_name=lvm_{vg} ");
+    let mut lines = dump.lines();
+    if !lines.any(|line| line.contains(&space) && line.contains(" lm_type=sanlock")) {
+        return false;
     }
+    let status = Command::reads("sanlock", limit).args(["client", "status"]);
+    match host.run(&status) {
+        Ok(output) => {
+            let space = format!("s lvm_{vg}:");
+            let status = String::from_utf8_lossy(&output.stdout);
+            !status.lines().any(|line| line.starts_with(&space))
+        }
+        Err(error) => matches!(error, ToolError::Failed { .. }),
+    }
+}
+
+/// The other node that has a lock. `None` if it is free or unknown (always with DLM).
+pub fn holder(host: &Host, vg: &VgName, lock: &Lease, limit: Duration) -> Option<Holder> {
+    /// Seconds of silence after which a lease is void, and something else keeps this node from the volume. Source:
+    /// sanlock's src/timeouts.c: a host gives up after eight timeouts of 10 s, its watchdog has reset it 60 s later,
+    /// and this node's sanlock may notice that one renewal late.
+    const GIVEN_AWAY: u64 = 160;
+    let (_, place) = lock.args.rsplit_once(':')?;
+    let space = format!("lvm_{vg}");
+    let resource = format!("{space}:{}:{}:{place}", lock.of.as_deref()?, leases(vg));
+    let run = |args: &[&str]| {
+        let output = host
+            .run(&Command::reads("sanlock", limit).args(args))
+            .ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let owner = owner(&run(&["direct", "read_leader", "-r", &resource])?)?;
+    let holder = node(&run(&["client", "host_status", "-D", "-s", &space])?, owner)?;
+    (holder.silent < GIVEN_AWAY).then_some(holder)
+}
+
+/// The number of the host in a lease that is taken.
+pub(super) fn owner(leader: &str) -> Option<u64> {
+    let field = |name| {
+        let line = leader.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse::<u64>().ok()
+    };
+    field("timestamp ").filter(|time| *time > 0)?;
+    field("owner_id ")
+}
+
+/// A host in the list of those that share a group: a line of its own for each, and its fields below.
+pub(super) fn node(status: &str, host: u64) -> Option<Holder> {
+    let first = format!("{host} timestamp ");
+    let block = status.lines().skip_while(|line| !line.starts_with(&first));
+    let fields = block.skip(1).map_while(|line| line.strip_prefix(' '));
+    let field = |name: &str| {
+        let mut fields = fields.clone().map(str::trim);
+        fields.find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
+    };
+    let number = |name| field(name)?.parse::<u64>().ok();
+    Some(Holder {
+        host,
+        name: field("owner_name")?.shown().to_string(),
+        silent: number("last_check")?.saturating_sub(number("last_live")?),
+    })
 }

@@ -3,6 +3,7 @@
 use std::num::NonZeroU64;
 
 use super::report::*;
+use super::shared::{Holder, LeaseState, node, owner, state};
 use crate::names::{Bytes, LvId, LvName};
 
 /// What lvs prints of a linear volume of 64 MiB that is active.
@@ -161,4 +162,99 @@ fn a_report_that_lacks_something_is_refused_with_what_it_lacks() {
     let error = |field, value| with(&[(field, value)]).unwrap_err();
     assert_eq!(error("lv_size", "64m"), "\"64m\" is no number");
     assert_eq!(error("vg_extent_size", "0"), "\"0\" is no number");
+}
+
+const DUMP: &str = "info=structs unused_action_count=31 unused_client_count=31
+info=ls ls_name=lvm_other vg_name=other create_fail=0 create_done=1 thread_stop=0 kill_vg=0 drop_vg=0
+info=r name=a-b type=lv mode=sh sh_count=1 version=0
+info=ls ls_name=lvm_vg vg_name=vg create_fail=0 create_done=1 thread_stop=0 kill_vg=0 drop_vg=0
+info=r name=VGLK type=vg mode=un sh_count=0 version=12
+info=r name=a-b type=lv mode=ex sh_count=0 version=0
+info=lk mode=ex version=0 flags=0x1 client_id=0
+info=r name=c-d type=lv mode=un sh_count=0 version=0\n";
+
+#[test]
+fn lvmlockd_says_who_has_a_volume() {
+    let cases = [
+        ("held", "vg", "a-b", "", "", LeaseState::Held),
+        ("shared", "other", "a-b", "", "", LeaseState::Shared),
+        (
+            "not held any more",
+            "vg",
+            "c-d",
+            "",
+            "",
+            LeaseState::NotHeld,
+        ),
+        ("never held", "vg", "e-f", "", "", LeaseState::NotHeld),
+        (
+            "of another group",
+            "third",
+            "a-b",
+            "",
+            "",
+            LeaseState::NotStarted,
+        ),
+        (
+            "starting",
+            "vg",
+            "a-b",
+            "done=1",
+            "done=0",
+            LeaseState::Starting,
+        ),
+        (
+            "failed to start",
+            "vg",
+            "a-b",
+            "fail=0",
+            "fail=1",
+            LeaseState::NotStarted,
+        ),
+        (
+            "stopping",
+            "vg",
+            "a-b",
+            "stop=0",
+            "stop=1",
+            LeaseState::NotStarted,
+        ),
+        (
+            "lost",
+            "vg",
+            "a-b",
+            "kill_vg=0",
+            "kill_vg=1",
+            LeaseState::Lost,
+        ),
+        ("nothing", "vg", "a-b", "info=", "", LeaseState::NotStarted),
+    ];
+    for (name, vg, lock, from, to, want) in cases {
+        let dump = if from.is_empty() {
+            DUMP.to_owned()
+        } else {
+            DUMP.replace(from, to)
+        };
+        assert_eq!(state(&dump, vg, Some(lock)), want, "{name}");
+    }
+    assert_eq!(state(DUMP, "vg", None), LeaseState::NotHeld);
+}
+
+#[test]
+fn sanlock_says_which_node_and_how_long_it_has_been_silent() {
+    let leader = "read_leader done 0\nowner_id 2\nowner_generation 1\ntimestamp 173\n";
+    assert_eq!(owner(leader), Some(2));
+    assert_eq!(owner(&leader.replace("173", "0")), None, "free");
+    assert_eq!(owner("read_leader done -2\n"), None);
+    let status = "lockspace lvm_vg\n1 timestamp 197\n    last_check=199\n    last_live=199
+    io_timeout=10\n    owner_name=node-a\n2 timestamp 100\n    last_check=199\n    last_live=150
+    last_req=0\n    io_timeout=10\n    owner_name=node-b\n";
+    let want = Holder {
+        host: 2,
+        name: "node-b".to_owned(),
+        silent: 49,
+    };
+    assert_eq!(node(status, 2), Some(want));
+    assert_eq!(node(status, 3), None);
+    assert_eq!(node(status, 1).unwrap().silent, 0);
 }

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use anyhow::Error;
 
-use super::mapped::{Mapped, suspended_inside, with_its_table};
-use super::sanlock::suspended_leases;
+use super::mapped::{Mapped, with_its_table};
 use super::shared::{any_obstacle, has_lvmlockd, obstacle};
 use crate::host::{Effect, Host, Kernel, ToolError, holders};
 use crate::names::{LvId, VgName};
@@ -74,6 +73,33 @@ pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Err
         .to_owned()
     };
     Error::from(error).context(cause)
+}
+
+/// The name of a suspended device at or below an open encrypted one. LVM reads what is inside that, as it reads
+/// each device that may be a disk of its own, and waits in the kernel.
+fn suspended_inside(kernel: &Kernel) -> Option<String> {
+    let is_encrypted = |device: &Mapped| {
+        let uuid = kernel.read(&device.0.join("dm/uuid"));
+        uuid.is_ok_and(|uuid| uuid.starts_with("CRYPT-"))
+    };
+    let mut all = Mapped::all(kernel).into_iter().filter(is_encrypted);
+    all.find_map(|device| device.suspended(kernel))
+}
+
+/// The device-mapper name of a device of sanlock's leases that is suspended for longer than an lvcreate needs,
+/// which refreshes it in case that another node has extended it (LVM's lib/locking/lvmlockd.c).
+fn suspended_leases(kernel: &Kernel) -> Option<String> {
+    const MOMENT: Duration = Duration::from_millis(300);
+    let suspended = |device: &Mapped| {
+        let name = device
+            .name(kernel)
+            .filter(|name| name.ends_with("-lvmlock"));
+        name.filter(|_| device.is_suspended(kernel))
+    };
+    let all = Mapped::all(kernel);
+    let device = all.iter().find(|device| suspended(device).is_some())?;
+    kernel.pause(MOMENT);
+    suspended(device)
 }
 
 /// Whether udevd answers, for which LVM waits after each change.
