@@ -4,6 +4,8 @@ use std::num::NonZeroU64;
 
 use crate::names::Bytes;
 
+const MIB: u64 = 1 << 20;
+
 /// Over which images LVM spreads a volume: stripes, copies, parity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spread {
@@ -12,6 +14,8 @@ pub struct Spread {
     pub data: NonZeroU64,
     /// Whether each image has metadata of RAID beside it.
     pub metadata: bool,
+    /// Whether each image has checksums beside it.
+    pub integrity: bool,
 }
 
 impl Spread {
@@ -19,6 +23,7 @@ impl Spread {
         images: 1,
         data: NonZeroU64::MIN,
         metadata: false,
+        integrity: false,
     };
 
     /// The spread that lvcreate's options ask for. A type that is not known here counts as three copies. Source:
@@ -43,10 +48,12 @@ impl Spread {
         let more = number("-m", "--mirrors").map(|mirrors| mirrors.saturating_add(1));
         let copies = more.unwrap_or(copies);
         let images = data.get().saturating_mul(copies).saturating_add(parity);
+        let integrity = value(words, "", "--raidintegrity");
         Self {
             images,
             data,
             metadata: images > data.get() || kind == Some("raid0_meta"),
+            integrity: integrity.is_some_and(|value| value != "n"),
         }
     }
 
@@ -75,10 +82,22 @@ impl Spread {
         /// dm-raid's superblock, and a bit for each of at most 2^21 regions. Source: Linux'
         /// drivers/md/dm-raid.c, `validate_region_size`.
         const METADATA: u64 = 4096 + (1 << 18);
+        /// Checksums for each 500 MB, and the journal of a large image. Source: lvm2
+        /// `lib/metadata/integrity_manip.c`, `_lv_size_bytes_to_integrity_meta_bytes`.
+        const CHECKSUMS: u64 = 4 * MIB;
+        const JOURNAL: u64 = 64 * MIB;
+        let beside = |has: bool, bytes: u64| match Bytes::new(bytes).round_up(extent) {
+            Some(bytes) if has => bytes.get(),
+            _ => 0,
+        };
         let image = self.whole(size, extent).get() / self.data;
-        let metadata = Bytes::new(METADATA).round_up(extent);
-        let metadata = metadata.filter(|_| self.metadata).unwrap_or_default();
-        let all = image.saturating_add(metadata.get());
+        let checksums = (image / (500 * MIB))
+            .saturating_add(1)
+            .saturating_mul(CHECKSUMS)
+            .saturating_add(JOURNAL);
+        let all = image
+            .saturating_add(beside(self.metadata, METADATA))
+            .saturating_add(beside(self.integrity, checksums));
         Bytes::new(all.saturating_mul(self.images))
     }
 }
@@ -106,7 +125,6 @@ fn value<'a>(words: &'a [String], short: &str, long: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    const MIB: u64 = 1 << 20;
     const EXTENT: NonZeroU64 = NonZeroU64::new(4 * MIB).unwrap();
 
     #[test]
@@ -135,7 +153,9 @@ mod tests {
             ("--type raid10", 30, 32, 80),
             ("-i 2 -m 1", 30, 32, 80),
             ("--type raid10_near -i 3", 30, 36, 96),
-            ("--type raid1 --raidintegrity y", 100, 100, 208),
+            ("--type raid1 --raidintegrity y", 100, 100, 2 * (100 + 4 + 68)),
+            ("--type raid1 --raidintegrity n", 100, 100, 208),
+            ("--type raid1 --raidintegrity y --raidintegritymode bitmap", 1200, 1200, 2 * (1200 + 4 + 76)),
             ("--type unheard-of", 30, 32, 108),
         ];
         for (options, asked, whole, taken) in cases {
