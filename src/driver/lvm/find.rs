@@ -47,11 +47,12 @@ const NO_HINTS: &str = "--nohints";
 
 /// Asks for a volume of a group that is on the disks, and from which LVM's hints alone keep LVM.
 fn find_overlooked(host: &Host, id: &LvId) -> Result<Found, ToolError> {
-    if !host.is_looking {
-        // The next LVM commands use the hints.
-        host.run(&Command::writes("pvscan", host.limits.query).args(["--cache"]))?;
+    if host.is_looking {
+        return ask_for(host, id, &[NO_HINTS]);
     }
-    ask_for(host, id, &[NO_HINTS])
+    // The next LVM commands use the hints, too.
+    host.run(&Command::writes("pvscan", host.limits.query).args(["--cache"]))?;
+    ask_for(host, id, &[])
 }
 
 /// The lock that a volume needs, with its place. That of a thin volume is its pool's.
