@@ -114,10 +114,12 @@ impl Record {
     /// The change after which the tags say that the volume holds this filesystem, inside the LUKS2 header `luks` if
     /// it is encrypted.
     pub fn holding(&self, filesystem: &Filesystem, luks: Option<&str>) -> Tags {
-        let mut tags = self.replaced_by(made_tag(filesystem));
+        let Filesystem { fs, uuid } = filesystem;
+        let mut tags = self.replaced_by(format!("{MADE}{fs}:{uuid}"));
         if let Some(luks) = luks.filter(|luks| self.luks.as_deref() != Some(luks)) {
-            tags.remove.extend(self.luks.as_deref().map(luks_tag));
-            tags.add.push(luks_tag(luks));
+            let Tags { add, remove } = self.replaced_by(format!("{LUKS}{luks}"));
+            tags.add.extend(add);
+            tags.remove.extend(remove);
         }
         tags
     }
@@ -128,6 +130,7 @@ impl Record {
         let starts = match &tag {
             tag if tag.starts_with(MADE) => &CONTENT[..],
             tag if tag.starts_with(MAKING) => &[MAKING, NEW],
+            tag if tag.starts_with(LUKS) => &[LUKS],
             _ => &[MAY_FORMAT],
         };
         let old = self.tags_of(starts).filter(|old| *old != tag);
@@ -148,14 +151,6 @@ pub fn making_tag(fs: FsType) -> String {
 
 pub fn making_in_luks_tag(fs: FsType, uuid: &str) -> String {
     format!("{MAKING}{IN_LUKS}{fs}:{uuid}")
-}
-
-pub fn luks_tag(uuid: &str) -> String {
-    format!("{LUKS}{uuid}")
-}
-
-pub fn made_tag(Filesystem { fs, uuid }: &Filesystem) -> String {
-    format!("{MADE}{fs}:{uuid}")
 }
 
 /// The tag that holds kubelet's name for a volume.
@@ -202,6 +197,13 @@ mod tests {
         assert_eq!(record.luks_uuid(), Some("0b1c"));
         let again = making_in_luks_tag(FsType::Xfs, "0b1c");
         assert_eq!(record.replaced_by(again).remove, [making]);
+        let filesystem = Filesystem {
+            fs: FsType::Ext4,
+            uuid: "u".to_owned(),
+        };
+        let change = Record::parse(["flexvolume.luks=old"]).holding(&filesystem, Some("0b1c"));
+        assert_eq!(change.add, ["flexvolume.fs=ext4:u", "flexvolume.luks=0b1c"]);
+        assert_eq!(change.remove, ["flexvolume.luks=old"]);
         // The header stays what it is, whatever is recorded of the filesystem inside.
         let made = ["flexvolume.fs=ext4:u", "flexvolume.luks=0b1c"];
         let record = Record::parse(made);
@@ -231,7 +233,7 @@ mod tests {
             fs: FsType::Ext4,
             uuid: "0b1c".to_owned(),
         };
-        let change = record.replaced_by(made_tag(&made));
+        let change = record.holding(&made, None);
         assert_eq!(change.add, ["flexvolume.fs=ext4:0b1c"]);
         let gone = [
             NEW,
