@@ -88,7 +88,7 @@ mutants() {
         set --
     fi
     case ${1:-} in
-        data) set -- src/driver/volume/decide/{content,doubt,rules}.rs ;;
+        data) set -- src/driver/volume/decide/{content,facts,rules}.rs ;;
         '') set -- 'src/driver/volume/decide/*.rs' src/driver/fs/{b*,s*}.rs src/driver/lvm/re*.rs src/driver/mount/table.rs src/driver/reply.rs 'src/driver/'{config,names,options}'/*.rs' ;;
     esac
     mapfile -t files < <(printf -- '--file=%s\n' "$@")

@@ -15,7 +15,8 @@ use crate::mount::UNMOUNT;
 use crate::names::folded;
 use crate::reply::Printed;
 
-/// Does the work that the words name, if they do. The exit code of an unmount that fails is the kernel's error.
+/// Does the work that the first word names, if one is named. Work that fails exits with the kernel's error, or 255; only
+/// that of an unmount is read.
 pub fn run(words: &[OsString]) -> Option<Printed> {
     let done = match words.first()?.to_str()? {
         READ_DEVICES => read_devices(),

@@ -1,4 +1,5 @@
-//! argv to answer: a call-out always ends in exactly one JSON document, and one line in the log.
+//! argv to answer: a call-out always ends in exactly one JSON document, and one line in the log. A call that holds a
+//! secret is hidden first.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

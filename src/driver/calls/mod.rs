@@ -1,4 +1,4 @@
-//! The call-outs. Each handler reads as the sentence that describes it.
+//! The call-outs, and their words. Each handler reads as the sentence that describes it.
 
 mod attach;
 mod expand;

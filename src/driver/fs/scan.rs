@@ -238,6 +238,15 @@ fn backup(bytes: &[u8], offset: u64, lv_time: u64) -> Option<Backup> {
 /// the last one. Groups are as large as mke2fs makes them: one block of bitmap describes them. Not
 /// covered: other sizes (`mke2fs -g`, `-N`), filesystems of one group, and `-E num_backup_sb=0`.
 fn places(size: u64, between: &Range<u64>) -> Vec<Range<u64>> {
+    copies_of_ext(size)
+        .into_iter()
+        .map(|start| start.max(between.start)..start.saturating_add(PAGE).min(between.end))
+        .filter(|place| place.start < place.end)
+        .collect()
+}
+
+/// The offsets of the pages.
+fn copies_of_ext(size: u64) -> BTreeSet<u64> {
     let mut pages = BTreeSet::new();
     for log_block_size in 10..=16 {
         let block = 1_u64 << log_block_size;
@@ -269,10 +278,6 @@ fn places(size: u64, between: &Range<u64>) -> Vec<Range<u64>> {
         }
     }
     pages
-        .into_iter()
-        .map(|start| start.max(between.start)..start.saturating_add(PAGE).min(between.end))
-        .filter(|place| place.start < place.end)
-        .collect()
 }
 
 #[cfg(test)]

@@ -88,8 +88,8 @@ const LONGEST: usize = 1024;
 pub fn read_primary(device: &impl ReadAt) -> io::Result<Option<Superblock>> {
     let readers: [(u64, Reader); 3] = [(PRIMARY_EXT, ext), (0, xfs), (64 << 10, btrfs)];
     for (offset, reader) in readers {
-        let bytes = bytes(device, offset, LONGEST)?;
-        let found = bytes.and_then(|bytes| reader(&Fields(&bytes), offset));
+        let read = bytes(device, offset, LONGEST)?;
+        let found = read.and_then(|bytes| reader(&Fields(&bytes), offset));
         if found.is_some() {
             return Ok(found);
         }

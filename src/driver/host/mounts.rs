@@ -1,4 +1,4 @@
-//! What the kernel says of mounts, and does to them.
+//! What the kernel says of mounts, in its tables and its log, and does to them.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};

@@ -1,3 +1,5 @@
+//! Runs the tools, asks the process that reads devices, and starts this executable again in this process.
+
 use std::cell::{OnceCell, RefCell};
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{self, File};
@@ -314,7 +316,8 @@ fn answer(line: &[u8]) -> Result<Output, String> {
 /// only if that fails.
 pub fn reexec(program: &OsStr, args: &[&str], stdin: &[u8]) -> io::Error {
     let begin = || -> io::Result<io::Error> {
-        leave_no_core()?;
+        let no_core = leave_no_core();
+        no_core.map_err(|e| io::Error::new(e.kind(), format!("leaving no core: {e}")))?;
         let stdin = OwnedFd::from(pipe_of(stdin)?);
         // Also when an upgrade has just put another file in its place.
         let mut command = process::Command::new("/proc/self/exe");

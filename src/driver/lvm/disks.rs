@@ -101,7 +101,7 @@ pub fn extensible(host: &Host, vg: &VgName) -> Result<Vec<Extensible>> {
 }
 
 /// More layers than LVM builds: a thin volume on a pool on RAID on images.
-const DEEPEST: u8 = 8;
+const MOST_LAYERS: u8 = 8;
 
 /// Whether a volume that LVM calls partial has lost what it needs. LVM says "partial" of a volume as soon as any part
 /// of any layer is.
@@ -178,7 +178,7 @@ impl Parts {
     /// A volume that is not listed is lost, too.
     fn is_lost(&self, volume: &str) -> bool {
         let part = self.0.iter().find(|part| part.lv_name == volume);
-        part.is_none_or(|part| self.has_lost(part, DEEPEST))
+        part.is_none_or(|part| self.has_lost(part, MOST_LAYERS))
     }
 
     /// Whether this part, with so many layers below, has lost more than redundancy makes up for.

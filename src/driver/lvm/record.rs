@@ -124,14 +124,15 @@ impl Record {
         tags
     }
 
-    /// The change after which `tag` stands. Of mkfs that has begun, and of permissions, only the newest counts; a
-    /// filesystem that was made ends all that was said before.
+    /// The change after which `tag` stands. Of mkfs that has begun, of permissions and of LUKS2 headers only the newest
+    /// counts; a filesystem that was made ends what was said of content and permissions before.
     pub fn replaced_by(&self, tag: String) -> Tags {
         let starts = match &tag {
             tag if tag.starts_with(MADE) => &CONTENT[..],
             tag if tag.starts_with(MAKING) => &[MAKING, NEW],
             tag if tag.starts_with(LUKS) => &[LUKS],
-            _ => &[MAY_FORMAT],
+            tag if tag.starts_with(MAY_FORMAT) => &[MAY_FORMAT],
+            _ => &[],
         };
         let old = self.tags_of(starts).filter(|old| *old != tag);
         Tags {
@@ -241,6 +242,7 @@ mod tests {
             "flexvolume.mayformat=data-0:1700000000",
         ];
         assert_eq!(change.remove, gone);
+        assert_eq!(making_tag(FsType::Xfs), gone[1]);
         let begun = record.replaced_by(making_tag(FsType::Ext4));
         assert_eq!(begun.remove, gone[..2]);
         assert_eq!(record.replaced_by(gone[1].to_owned()).remove, gone[..1]);

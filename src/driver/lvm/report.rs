@@ -185,8 +185,8 @@ impl Report {
             .map_err(|error| error.to_string())
     }
 
-    /// The volumes in the rows of one kind, without those whose name this driver does not accept: LVM reserves more names
-    /// with every release, and keeps old volumes that have one. Sorted by name.
+    /// The volumes in the rows of one kind, sorted by name, without those whose name this driver does not accept: LVM
+    /// reserves more names with every release, and keeps old volumes that have one.
     pub fn volumes(self, kind: &str) -> Result<Vec<Volume>, String> {
         let rows = self.rows::<Row>(kind)?.into_iter();
         let mut volumes: Vec<Volume> = rows.filter_map(Row::volume).collect();

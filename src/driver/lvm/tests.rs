@@ -1,4 +1,4 @@
-//! Reports of LVM, and the values read from them.
+//! Reports of LVM, and what lvmlockd and sanlock say, and the values read from them.
 
 use std::num::NonZeroU64;
 

@@ -1,3 +1,5 @@
+//! Mounts what was decided on, looks what the kernel has mounted, and unmounts.
+
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -106,8 +108,8 @@ fn require_mounted(host: &Host, source: &Source, dir: &Path) -> Result<()> {
     Err(after_undo(error, undo))
 }
 
-/// The fault of the mount `row`, if it is not of this source: tools and kernel read the filesystem after the driver did.
-/// Nothing is read from the device.
+/// The fault of the mount `row`, if it is not of this source: tools and kernel read the filesystem after the driver
+/// did. Nothing is read from the device.
 fn difference(kernel: &Kernel, source: &Source, row: &Row) -> Option<&'static str> {
     const ANOTHER: &str = "its filesystem has become another one";
     if !row.is_of(source.number) {

@@ -252,8 +252,8 @@ pub fn with_hyphens(digits: &str) -> Option<String> {
     Some(uuid)
 }
 
-/// The UUID of a logical volume, which keeps it when its name changes. LVM writes it with hyphens, device-mapper without. Source: lvm2 lib/uuid/uuid.c: 32
-/// characters, for people in groups of 6, 4, 4, 4, 4, 4 and 6.
+/// The UUID of a logical volume, which keeps it when its name changes. LVM writes it with hyphens, device-mapper
+/// without. Source: lvm2 lib/uuid/uuid.c: 32 characters, for people in groups of 6, 4, 4, 4, 4, 4 and 6.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LvUuid(String);
 

@@ -135,7 +135,7 @@ impl Device {
         self.inside_among(kernel, &self.holders(kernel).ok()?)
     }
 
-    /// That among these devices on top of it as which the driver opens it.
+    /// Of these devices on top of this one, that with the name by which the driver opens the volume.
     fn inside_among(&self, kernel: &Kernel, holders: &[String]) -> Option<Self> {
         let own = Path::new("/dev/mapper").join(crypt::name_of(&self.lv_uuid));
         let mut all = holders
@@ -144,7 +144,8 @@ impl Device {
         all.find(|inside| inside.path == own)
     }
 
-    /// The same, whoever has opened the volume, and by whatever name. `None`: nobody has, or more is on top of it.
+    /// The device inside, whoever has opened the volume, and by whatever name. `None`: nobody has, or more is on top of
+    /// this device.
     pub fn opened_by_anybody(&self, kernel: &Kernel) -> Option<Self> {
         match &self.holders(kernel).ok()?[..] {
             [holder] => self.over(kernel, holder),

@@ -48,7 +48,11 @@ impl Job<'_> {
                 Decision::Resume => {
                     let device = seen.facts.device.as_ref();
                     let device = device.context("a volume without a device is suspended")?;
-                    resume(self.subject, device, locks.of_volume()?)?;
+                    // Other questions may have taken long since LVM told of the unused table.
+                    if is_left_suspended(self.subject, device)? {
+                        resume(self.subject, device, locks.of_volume()?)?;
+                    }
+                    require_not_suspended(self.subject, device)?;
                 }
                 decision => {
                     if let Some(done) = act(seen, decision, &mut locks)? {
@@ -229,30 +233,35 @@ impl Job<'_> {
 /// Fails if the volume is suspended. If a killed lvextend left it so, first resumes it under its lock, unless it
 /// is encrypted: LVM cannot be asked then.
 pub fn ensure_not_suspended(subject: Subject, device: &Device) -> Result<()> {
-    let Subject { host, config, id } = subject;
-    let kernel = host.kernel;
-    let is_left =
-        || -> Result<bool> {
-            Ok(device.luks.is_none()
-                && device.is_suspended(kernel)
-                && lvm::has_unused_table(host, id)?)
-        };
-    if is_left()? {
-        let lock = lock::hold(kernel, device.target(), config.limits.lock)?;
-        // A running command may have resumed it by now, or an operator may have suspended it again, which leaves
-        // no unused table.
-        if is_left()? {
+    let Subject { host, config, .. } = subject;
+    if is_left_suspended(subject, device)? {
+        let lock = lock::hold(host.kernel, device.target(), config.limits.lock)?;
+        if is_left_suspended(subject, device)? {
             resume(subject, device, &lock)?;
         }
     }
-    let Some(name) = device.suspended(kernel) else {
+    require_not_suspended(subject, device)
+}
+
+/// Whether a killed LVM command left the volume suspended. A running command may have resumed the volume by now, and
+/// an operator may have suspended it again, which leaves no unused table.
+fn is_left_suspended(subject: Subject, device: &Device) -> Result<bool> {
+    let Subject { host, id, .. } = subject;
+    Ok(device.luks.is_none()
+        && device.is_suspended(host.kernel)
+        && lvm::has_unused_table(host, id)?)
+}
+
+/// Fails if every read and write of the device would wait.
+fn require_not_suspended(subject: Subject, device: &Device) -> Result<()> {
+    let Some(name) = device.suspended(subject.host.kernel) else {
         return Ok(());
     };
     let reason = match device.luks {
         Some(_) => Reason::SuspendedInside(name),
         None => Reason::Suspended(name),
     };
-    Err(Refusal::of(id, reason).into())
+    Err(Refusal::of(subject.id, reason).into())
 }
 
 /// Resumes a volume that a killed LVM command left suspended: every access to it would wait for ever.

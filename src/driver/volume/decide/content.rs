@@ -1,5 +1,5 @@
-//! Decides by the content of a volume: by a filesystem that is found or to be made, on the volume or inside an encrypted
-//! one. Pure; [`make`] is the very last arm.
+//! Decides by the content of a volume: by a filesystem that is found or to be made, on the volume or inside an
+//! encrypted one. Pure; [`make`] is the very last arm.
 
 use super::decision::{Decision, Grow, Making, Mount, Permit, Purpose, Ruling, Wish};
 use super::encrypted;

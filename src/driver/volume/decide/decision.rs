@@ -34,7 +34,8 @@ pub struct Wish {
     pub not_allowed: Option<String>,
     /// Fill of a thin pool, in percent, from which on nothing is mounted for writing.
     pub pool_limit: u8,
-    /// What the node's config says of volumes of the group that are created or grown.
+    /// The group's table in the node's config; the default if there is none. Only what concerns creation and growth is
+    /// read here.
     pub group: VolumeGroup,
     /// The size of a volume that is created.
     pub size: Option<Bytes>,

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use super::Look;
-
 use crate::fs::{self, Family};
 use crate::host::Kernel;
 use crate::lvm::{self, DEEPEST};

@@ -1,5 +1,5 @@
-//! Gathers the [`Facts`] about a volume, and changes nothing on it. The look of a call takes locks in /run, and
-//! may have LVM renew its cache of devices (`pvscan --cache`).
+//! Gathers the [`Facts`] about a volume, and changes nothing on it. The look of a call, of `adopt` and of
+//! `allow-format` takes locks in /run, and may have LVM renew its cache of devices (`pvscan --cache`).
 
 mod content;
 mod ground;

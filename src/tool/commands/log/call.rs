@@ -131,7 +131,7 @@ mod tests {
     proptest! {
         /// Pods choose the names and values of options, and tools what they complain about.
         #[test]
-        fn hostile_text_in_the_log_is_read_back_unchanged(
+        fn hostile_text_in_the_log_is_read_back_as_it_was_folded(
             (value, volume, message) in (ANY, ANY, ANY)
         ) {
             let file = tempfile::NamedTempFile::new().unwrap();
