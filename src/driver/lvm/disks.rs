@@ -41,7 +41,7 @@ pub fn disks(host: &Host) -> Result<Vec<Disk>> {
 }
 
 #[derive(Deserialize)]
-struct Row {
+struct DiskRow {
     pv_name: PathBuf,
     vg_name: String,
     #[serde(deserialize_with = "is_set")]
@@ -51,7 +51,7 @@ struct Row {
     dev_size: String,
 }
 
-fn faulty(rows: Vec<Row>) -> Vec<Disk> {
+fn faulty(rows: Vec<DiskRow>) -> Vec<Disk> {
     let mut disks = Vec::new();
     for row in rows {
         let fault = if row.pv_duplicate {

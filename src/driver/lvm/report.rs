@@ -188,8 +188,8 @@ impl Report {
     /// The volumes in the rows of one kind, sorted by name, without those whose name this driver does not accept: LVM
     /// reserves more names with every release, and keeps old volumes that have one.
     pub fn volumes(self, kind: &str) -> Result<Vec<Volume>, String> {
-        let rows = self.rows::<Row>(kind)?.into_iter();
-        let mut volumes: Vec<Volume> = rows.filter_map(Row::volume).collect();
+        let rows = self.rows::<ReportRow>(kind)?.into_iter();
+        let mut volumes: Vec<Volume> = rows.filter_map(ReportRow::volume).collect();
         // A volume has a row for each segment.
         volumes.sort_by(|a, b| {
             (&a.id, &a.uuid, b.spread.images).cmp(&(&b.id, &b.uuid, a.spread.images))
@@ -217,7 +217,7 @@ pub(super) fn is_set<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Erro
 
 /// A row with [`LV_FIELDS`].
 #[derive(Deserialize)]
-struct Row {
+struct ReportRow {
     vg_name: String,
     lv_name: String,
     lv_uuid: String,
@@ -254,7 +254,7 @@ struct Row {
     data_stripes: u64,
 }
 
-impl Row {
+impl ReportRow {
     fn volume(self) -> Option<Volume> {
         let (vg, lv) = (VgName::parse(&self.vg_name), LvName::parse(&self.lv_name));
         // -1: none.

@@ -173,7 +173,7 @@ pub struct KeptAway {
 /// What may keep this node from a group.
 #[derive(Deserialize)]
 #[allow(clippy::struct_field_names)] // LVM's own
-struct Row {
+struct GroupRow {
     vg_name: String,
     vg_systemid: String,
     vg_lock_type: String,
@@ -199,7 +199,7 @@ pub fn kept_away(host: &Host, known: &[Group], limit: Duration) -> Vec<KeptAway>
 }
 
 /// All groups, with what LVM would leave out for these options.
-fn rows(host: &Host, others: &[&str], limit: Duration) -> Option<Vec<Row>> {
+fn rows(host: &Host, others: &[&str], limit: Duration) -> Option<Vec<GroupRow>> {
     let fields = "vg_name,vg_systemid,vg_lock_type,vg_exported";
     let command = ask("vgs", fields, limit).args(["--readonly"]).args(others);
     read(host, &command, |report| report.rows("vg")).ok()
@@ -222,14 +222,14 @@ pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<Stri
     }
 }
 
-impl Row {
+impl GroupRow {
     /// What keeps the locks of a group that nodes share.
     fn manager(&self) -> Option<&str> {
         Some(&*self.vg_lock_type).filter(|kind| !["", "none"].contains(kind))
     }
 }
 
-fn of_row(host: &Host, row: &Row, is_hidden: bool, limit: Duration) -> Option<String> {
+fn of_row(host: &Host, row: &GroupRow, is_hidden: bool, limit: Duration) -> Option<String> {
     let vg = &VgName::parse(&row.vg_name).ok()?;
     if row.vg_exported {
         return Some(exported(vg));

@@ -73,10 +73,10 @@ pub enum Task {
     ///
     /// One volume is shown as a tree from its disk to its pods, with its last calls.
     #[command(after_long_help = help::STATUS)]
-    Status(status::Status),
+    Status(status::StatusArgs),
     /// What the driver did: its calls, and why one failed
     #[command(after_long_help = help::LOG)]
-    Log(log::Log),
+    Log(log::LogArgs),
     /// What the next mount of a volume would do, and why
     ///
     /// It asks e2fsck too, in a way that writes to no volume. It cannot know what only mkfs finds, or the kernel

@@ -4,7 +4,7 @@
 use anyhow::Result;
 use serde::Serialize;
 
-use super::survey::{Look, Pods, Request, look, uid_of};
+use super::survey::{Pods, Request, SeenVolume, look, uid_of};
 use crate::output::{Printed, printed};
 use driver::config::{Config, Loaded};
 use driver::host::Host;
@@ -68,7 +68,7 @@ fn lines(obstacles: &[Obstacle]) -> String {
 }
 
 /// Looks at who has it, under its lock.
-fn seen(host: &Host, config: &Config, id: &LvId) -> Result<Look> {
+fn seen(host: &Host, config: &Config, id: &LvId) -> Result<SeenVolume> {
     let request = Request {
         unread: true,
         users: true,
@@ -77,12 +77,12 @@ fn seen(host: &Host, config: &Config, id: &LvId) -> Result<Look> {
     look(Subject { host, config, id }, None, request)
 }
 
-fn is_missing(seen: &Look) -> bool {
+fn is_missing(seen: &SeenVolume) -> bool {
     seen.facts.device.is_none() && matches!(seen.facts.lvm, Some(Lvm::NoVolume))
 }
 
 /// All that is in the way.
-fn obstacles(host: &Host, seen: &Look) -> Vec<Obstacle> {
+fn obstacles(host: &Host, seen: &SeenVolume) -> Vec<Obstacle> {
     let (facts, id) = (&seen.facts, &seen.facts.id);
     let is_unknown = matches!(seen.decision, Decision::Refuse(Reason::Unknown));
     // Everyone who has it open waits for that, udev for example.
@@ -116,7 +116,7 @@ fn obstacles(host: &Host, seen: &Look) -> Vec<Obstacle> {
 }
 
 /// Why nobody could use it now, though nobody has it.
-fn not_usable(seen: &Look) -> Option<Obstacle> {
+fn not_usable(seen: &SeenVolume) -> Option<Obstacle> {
     let id = &seen.facts.id;
     let (reason, message) = match &seen.decision {
         _ if is_missing(seen) => {

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write as _};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::survey::{Look, Request, look};
+use super::survey::{Request, SeenVolume, look};
 use crate::output::Printed;
 use driver::config::{Config, Loaded};
 use driver::crypt;
@@ -48,7 +48,7 @@ pub fn adopt(host: &Writing, config: &Loaded, id: &LvId) -> Result<Printed> {
 }
 
 /// The filesystem that a volume has, if it may be recorded.
-fn found(host: &Writing, seen: &Look) -> Result<Filesystem> {
+fn found(host: &Writing, seen: &SeenVolume) -> Result<Filesystem> {
     let id = &seen.facts.id;
     let refuse = |reason: &Reason| bail!("{}", reason.of(id));
     let content = seen.facts.top_content();
@@ -72,7 +72,7 @@ fn found(host: &Writing, seen: &Look) -> Result<Filesystem> {
 
 /// The device that an operator opened inside a LUKS2 volume, if the driver refuses the volume or takes it for closed.
 /// `None`: there is none, or the driver finds the filesystem inside by itself.
-fn opened(host: &Writing, seen: &Look) -> Result<Option<Device>> {
+fn opened(host: &Writing, seen: &SeenVolume) -> Result<Option<Device>> {
     let id = &seen.facts.id;
     let may_be_adopted = matches!(
         &seen.decision,
@@ -162,7 +162,7 @@ pub fn allow_format(host: &Writing, config: &Loaded, id: &LvId, yes: bool) -> Re
 }
 
 /// Why the next mount does not format it, if an operator may overrule that. None: it formats it.
-fn doubts_of(seen: &Look) -> Result<Option<&[Doubt]>> {
+fn doubts_of(seen: &SeenVolume) -> Result<Option<&[Doubt]>> {
     let id = &seen.facts.id;
     match &seen.decision {
         Decision::Make { .. } => Ok(None),
@@ -181,11 +181,11 @@ fn listed(doubts: &[Doubt]) -> String {
 }
 
 /// The next mount resumes it. What is on it cannot be read before.
-fn suspended(seen: &Look) -> Reason {
+fn suspended(seen: &SeenVolume) -> Reason {
     Reason::Suspended(seen.facts.id.dm_name())
 }
 
-fn top_of(seen: &Look) -> Result<&Device> {
+fn top_of(seen: &SeenVolume) -> Result<&Device> {
     let device = seen.facts.top();
     device.with_context(|| format!("{} is not active", seen.facts.id))
 }
@@ -214,7 +214,7 @@ fn confirmed(id: &LvId, given_up: &str) -> Result<bool> {
     Ok(answer.trim() == "yes")
 }
 
-fn retag(host: &Writing, seen: &Look, tags: &Tags) -> Result<()> {
+fn retag(host: &Writing, seen: &SeenVolume, tags: &Tags) -> Result<()> {
     let volume = seen.facts.require_volume()?;
     let lock = seen.lock.as_ref();
     let tagged = host.retag(volume.target(), tags, lock);

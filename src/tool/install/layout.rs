@@ -8,7 +8,7 @@ use super::plugin::Plugin;
 use crate::files::{self, Kind};
 use driver::names::Shown;
 
-pub struct Layout {
+pub struct InstallLayout {
     pub plugin: Plugin,
     pub plugin_dir: PathBuf,
     pub dir: DriverDir,
@@ -28,7 +28,7 @@ pub struct DriverDir {
     pub original: PathBuf,
 }
 
-impl Layout {
+impl InstallLayout {
     pub fn new(plugin_dir: &Path, plugin: Plugin) -> Self {
         let name = plugin.directory();
         let dir = |name: &str| DriverDir::new(plugin_dir.join(name), &plugin.driver);

@@ -21,7 +21,7 @@ use crate::output::tell;
 use driver::config::Config;
 use driver::host::Host;
 use driver::names::Shown;
-use layout::Layout;
+use layout::InstallLayout;
 use plugin::Plugin;
 
 #[derive(Debug, Args)]
@@ -166,8 +166,8 @@ impl Where {
         all.filter(|dir| *dir != self.plugin_dir).collect()
     }
 
-    fn layout(&self) -> Layout {
-        Layout::new(&self.plugin_dir, self.plugin.clone())
+    fn layout(&self) -> InstallLayout {
+        InstallLayout::new(&self.plugin_dir, self.plugin.clone())
     }
 }
 
@@ -182,7 +182,7 @@ fn absolute(text: &str) -> Result<PathBuf, String> {
 
 /// Makes kubelet's default plugin directory if it is missing, as kubelet would. Any other is mistyped
 /// more often than missing.
-fn require_plugin_dir(layout: &Layout) -> Result<()> {
+fn require_plugin_dir(layout: &InstallLayout) -> Result<()> {
     let dir = &layout.plugin_dir;
     if dir == Path::new(kubelet::PLUGIN_DIR) {
         return files::make_dirs(dir);

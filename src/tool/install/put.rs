@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::answer::{self, Init};
-use super::layout::{DriverDir, Layout};
+use super::layout::{DriverDir, InstallLayout};
 use super::{Attach, New, say};
 use crate::files::{self, Kind};
 use crate::kubelet;
@@ -42,7 +42,7 @@ enum Origin {
 }
 
 impl NewConfig {
-    fn choose(host: &Host, layout: &Layout, new: &New) -> Result<Self> {
+    fn choose(host: &Host, layout: &InstallLayout, new: &New) -> Result<Self> {
         let file = &layout.dir.config;
         let of = |from, text| Ok(Self { text, from });
         let there = files::exists(file)?
@@ -79,14 +79,14 @@ impl NewConfig {
 }
 
 /// The config of this driver in another plugin directory.
-fn config_in(plugin_dir: &Path, layout: &Layout) -> Option<PathBuf> {
-    let other = Layout::new(plugin_dir, layout.plugin.clone());
+fn config_in(plugin_dir: &Path, layout: &InstallLayout) -> Option<PathBuf> {
+    let other = InstallLayout::new(plugin_dir, layout.plugin.clone());
     let files = [other.dir.config, other.kept_config];
     files.into_iter().find(|file| files::is_file(file))
 }
 
 /// Installs or upgrades. Running it again, also after it was interrupted, is safe.
-pub fn put(host: &Host, layout: &Layout, new: &New) -> Result<()> {
+pub fn put(host: &Host, layout: &InstallLayout, new: &New) -> Result<()> {
     layout.clean()?;
     let done = prepare(host, layout, new).and_then(|ready| {
         commit(layout, new, &ready)?;
@@ -108,8 +108,8 @@ struct Ready {
 }
 
 /// Does all that can still fail, and changes nothing that kubelet sees.
-fn prepare(host: &Host, layout: &Layout, new: &New) -> Result<Ready> {
-    let Layout { dir, staged, .. } = layout;
+fn prepare(host: &Host, layout: &InstallLayout, new: &New) -> Result<Ready> {
+    let InstallLayout { dir, staged, .. } = layout;
     let is_first = !layout.has_dir()?;
     if files::kind(&dir.exe)? == Kind::Dir {
         bail!("{} is a directory; move it away", dir.exe.shown());
@@ -164,8 +164,8 @@ fn prepare(host: &Host, layout: &Layout, new: &New) -> Result<Ready> {
 /// Puts all in place. A directory that is new gets its name last. Else the order is: copy of the driver before,
 /// config where there is none, driver, config that replaces another. An interruption leaves one driver whole, with
 /// a config that is right for it: an older driver may not know the keys of a newer config.
-fn commit(layout: &Layout, new: &New, ready: &Ready) -> Result<()> {
-    let Layout { dir, staged, .. } = layout;
+fn commit(layout: &InstallLayout, new: &New, ready: &Ready) -> Result<()> {
+    let InstallLayout { dir, staged, .. } = layout;
     let (exe, file) = (dir.exe.shown(), dir.config.shown());
     let is_there = || files::read(&dir.exe).is_ok_and(|have| have == new.driver);
     if matches!(ready.config.from, Origin::Found) && files::is_executable(&dir.exe) && is_there() {
@@ -238,7 +238,7 @@ pub fn is_original(dir: &DriverDir) -> Result<bool> {
     Ok(files::exists(&dir.original)? && same())
 }
 
-fn next(host: &Host, layout: &Layout, init: &Init) {
+fn next(host: &Host, layout: &InstallLayout, init: &Init) {
     let plugin_dir = &layout.plugin_dir;
     let config = load(host.kernel, &layout.dir.exe, None);
     let config = &config.config;

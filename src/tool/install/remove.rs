@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use super::layout::Layout;
+use super::layout::InstallLayout;
 use super::put::{config_text, is_original, mode};
 use super::{Attach, answer, say};
 use crate::files;
@@ -15,7 +15,7 @@ use driver::names::Shown;
 /// Takes the driver off this node. Running it again after it was interrupted finishes it. A running kubelet forgets a
 /// driver when its executable and its directory are unlinked; one that is renamed away stays an error in its queue.
 /// The mode is never changed under this driver while it is still there.
-pub fn uninstall(host: &Host, layout: &Layout) -> Result<()> {
+pub fn uninstall(host: &Host, layout: &InstallLayout) -> Result<()> {
     require_no_mounts(host, layout)?;
     require_own_driver(host, layout)?;
     let dir = &layout.dir;
@@ -50,7 +50,7 @@ pub fn uninstall(host: &Host, layout: &Layout) -> Result<()> {
 
 /// Moves the config out of the directory, so that the next installation finds it. A config is deleted if any
 /// installation would write the same.
-fn remove_config(host: &Host, layout: &Layout) -> Result<()> {
+fn remove_config(host: &Host, layout: &InstallLayout) -> Result<()> {
     let config = &layout.dir.config;
     if !files::exists(config)? {
         return Ok(());
@@ -73,7 +73,7 @@ fn remove_config(host: &Host, layout: &Layout) -> Result<()> {
 }
 
 /// Fails when what would be removed is somebody else's: there may be no copy of it.
-fn require_own_driver(host: &Host, layout: &Layout) -> Result<()> {
+fn require_own_driver(host: &Host, layout: &InstallLayout) -> Result<()> {
     let dir = &layout.dir;
     if !files::exists(&dir.exe)? || answer::is_this_driver(host, &dir.exe)? {
         return Ok(());
@@ -88,7 +88,7 @@ fn require_own_driver(host: &Host, layout: &Layout) -> Result<()> {
     )
 }
 
-fn require_nothing_else(layout: &Layout) -> Result<()> {
+fn require_nothing_else(layout: &InstallLayout) -> Result<()> {
     let dir = &layout.dir;
     for name in files::list(&dir.path)? {
         let path = dir.path.join(name);
@@ -103,7 +103,7 @@ fn require_nothing_else(layout: &Layout) -> Result<()> {
 }
 
 /// Fails while volumes of this driver are mounted: without it, kubelet could not unmount them.
-fn require_no_mounts(host: &Host, layout: &Layout) -> Result<()> {
+fn require_no_mounts(host: &Host, layout: &InstallLayout) -> Result<()> {
     let file = |process: &str| files::identity(&Path::new("/proc").join(process).join("exe"));
     if file("self").is_some() && file("self") == file("1") {
         bail!(

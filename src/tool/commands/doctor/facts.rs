@@ -17,7 +17,7 @@ use driver::lvm::{self, Disk, KeptAway, Udev, Volume};
 use driver::names::{LvId, VgName};
 use driver::volume::lock::LOCK_DIR;
 
-pub struct Facts {
+pub struct NodeFacts {
     pub config: Config,
     pub config_problem: Option<String>,
     pub has_config_file: bool,
@@ -33,10 +33,10 @@ pub struct Facts {
     pub missing_tools: BTreeSet<&'static str>,
     /// Why tools that are there are not run.
     pub distrusted_tools: Vec<String>,
-    pub lvm: Result<Lvm, String>,
+    pub lvm: Result<LvmFacts, String>,
 }
 
-pub struct Lvm {
+pub struct LvmFacts {
     /// Sorted by name.
     pub volumes: Vec<Health>,
     pub groups: Vec<GroupHealth>,
@@ -47,7 +47,7 @@ pub struct Lvm {
     pub lost: BTreeSet<LvId>,
 }
 
-impl Facts {
+impl NodeFacts {
     pub fn ask(host: &Host, loaded: &Loaded) -> Self {
         let (kernel, config) = (host.kernel, &loaded.config);
         let lock_problem = lock_problem(host);
@@ -58,7 +58,7 @@ impl Facts {
             .into_iter()
             .filter_map(|tool| host.tools.lacks(tool))
             .map(|error| error.to_string());
-        let lvm = Lvm::ask(host, loaded, lock_problem.is_none());
+        let lvm = LvmFacts::ask(host, loaded, lock_problem.is_none());
         Self {
             config: config.clone(),
             config_problem: loaded.problem.clone(),
@@ -99,7 +99,7 @@ fn lock_problem(host: &Host) -> Option<String> {
 /// For how long volumes are read.
 pub const LONGEST: Duration = Duration::from_secs(10);
 
-impl Lvm {
+impl LvmFacts {
     /// Fails if LVM does not answer. `can_lock`: without that no volume can be looked at as a mount does.
     fn ask(host: &Host, loaded: &Loaded, can_lock: bool) -> Result<Self> {
         let inventory = Inventory::take(host, loaded)?;

@@ -1,6 +1,6 @@
 //! Checks of what LVM does not show as usual: groups, disks, and volumes that were not looked at.
 
-use super::facts::{Facts, LONGEST, Lvm};
+use super::facts::{LONGEST, LvmFacts, NodeFacts};
 use crate::commands::survey::{Finding, Health, Verdict};
 use driver::host::own_name;
 use driver::lvm::{Disk, Fault};
@@ -8,7 +8,7 @@ use driver::names::Shown;
 use driver::volume::Reason;
 
 /// Tables of config.toml whose group or pool is missing.
-pub fn config(facts: &Facts, lvm: &Lvm) -> Vec<Finding> {
+pub fn config(facts: &NodeFacts, lvm: &LvmFacts) -> Vec<Finding> {
     let file = &facts.config.file;
     let tables = facts.config.volume_groups.iter();
     let missing = tables.filter_map(|(vg, policy)| {
@@ -28,7 +28,7 @@ pub fn config(facts: &Facts, lvm: &Lvm) -> Vec<Finding> {
 }
 
 /// Groups on this node's disks that LVM does not show.
-pub fn kept_away(facts: &Facts, lvm: &Lvm) -> Vec<Finding> {
+pub fn kept_away(facts: &NodeFacts, lvm: &LvmFacts) -> Vec<Finding> {
     let hidden = lvm.kept_away.iter().filter(|kept| !lvm.has_group(&kept.vg));
     let found = hidden.map(|kept| {
         let mut named = facts.config.volume_groups.keys();
@@ -40,7 +40,7 @@ pub fn kept_away(facts: &Facts, lvm: &Lvm) -> Vec<Finding> {
     found.collect()
 }
 
-pub fn duplicate_disks(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
+pub fn duplicate_disks(_: &NodeFacts, lvm: &LvmFacts) -> Vec<Finding> {
     let copies = lvm
         .disks
         .iter()
@@ -63,7 +63,7 @@ pub fn duplicate_disks(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
     found.collect()
 }
 
-pub fn lost(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
+pub fn lost(_: &NodeFacts, lvm: &LvmFacts) -> Vec<Finding> {
     let found = lvm.lost.iter().map(|id| {
         let finding = Finding::failed("mounts", Reason::Unknown.of(id)).on(id);
         finding.why("pods have it mounted").run("pvs -a")
@@ -71,7 +71,7 @@ pub fn lost(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
     found.collect()
 }
 
-pub fn left_out(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
+pub fn left_out(_: &NodeFacts, lvm: &LvmFacts) -> Vec<Finding> {
     let is_unread =
         |one: &&Health| one.is_ours && one.verdict.as_ref().is_some_and(Verdict::is_unread);
     let unread = lvm.volumes.iter().filter(is_unread);

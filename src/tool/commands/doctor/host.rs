@@ -1,6 +1,6 @@
 //! Checks of the host: its config, udev, locks, tools and kubelets.
 
-use super::facts::Facts;
+use super::facts::NodeFacts;
 use crate::commands::survey::{Finding, Severity};
 use crate::output::counted;
 use driver::lvm::Udev;
@@ -37,7 +37,7 @@ pub fn all_tools() -> impl Iterator<Item = &'static str> {
     NEEDED.into_iter().chain(some)
 }
 
-pub fn config(facts: &Facts) -> Vec<Finding> {
+pub fn config(facts: &NodeFacts) -> Vec<Finding> {
     if let Some(problem) = &facts.config_problem {
         return vec![Finding::failed("config", problem)];
     }
@@ -56,7 +56,7 @@ pub fn config(facts: &Facts) -> Vec<Finding> {
     )]
 }
 
-pub fn udev(facts: &Facts) -> Vec<Finding> {
+pub fn udev(facts: &NodeFacts) -> Vec<Finding> {
     let problem = match facts.udev {
         Udev::Listens => return Vec::new(),
         Udev::Killed => "udevd's socket is there, but no process listens on it: udevd was killed",
@@ -76,7 +76,7 @@ pub fn udev(facts: &Facts) -> Vec<Finding> {
     ]
 }
 
-pub fn locks(facts: &Facts) -> Vec<Finding> {
+pub fn locks(facts: &NodeFacts) -> Vec<Finding> {
     vec![match &facts.lock_problem {
         None => Finding::ok("locks", LOCK_DIR),
         Some(problem) => Finding::failed("locks", problem)
@@ -85,7 +85,7 @@ pub fn locks(facts: &Facts) -> Vec<Finding> {
     }]
 }
 
-pub fn tools(facts: &Facts) -> Vec<Finding> {
+pub fn tools(facts: &NodeFacts) -> Vec<Finding> {
     let distrusted = facts.distrusted_tools.iter();
     let mut found: Vec<Finding> = distrusted.map(|it| Finding::failed("tools", it)).collect();
     let missing = NEEDED.into_iter().filter(|tool| !facts.has_tool(tool));
@@ -112,7 +112,7 @@ pub fn tools(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-pub fn lvm(facts: &Facts) -> Vec<Finding> {
+pub fn lvm(facts: &NodeFacts) -> Vec<Finding> {
     match &facts.lvm {
         Ok(lvm) => vec![Finding::ok(
             "lvm",
@@ -124,7 +124,7 @@ pub fn lvm(facts: &Facts) -> Vec<Finding> {
     }
 }
 
-pub fn plugin_directory(facts: &Facts) -> Vec<Finding> {
+pub fn plugin_directory(facts: &NodeFacts) -> Vec<Finding> {
     let problem = facts.plugin_dir_problem.iter().map(|problem| {
         Finding::warning("plugin-directory", problem)
             .why("who may write there can put another program in the driver's place")
@@ -133,7 +133,7 @@ pub fn plugin_directory(facts: &Facts) -> Vec<Finding> {
 }
 
 /// Where the settings of kubelet and driver differ.
-pub fn kubelets(facts: &Facts) -> Vec<Finding> {
+pub fn kubelets(facts: &NodeFacts) -> Vec<Finding> {
     let mut found = Vec::new();
     for kubelet in &facts.kubelets {
         let plugin_dir = facts.plugin_dir.as_deref();

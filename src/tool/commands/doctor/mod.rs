@@ -1,6 +1,6 @@
 //! `flexvolume-lvm doctor`: what is wrong with this node, and what to do about it.
 //!
-//! [`Facts::ask`] asks the host. A check is a pure function of these facts, and a row of one of the tables
+//! [`NodeFacts::ask`] asks the host. A check is a pure function of these facts, and a row of one of the tables
 //! here. What is wrong with volumes and groups `survey` judges, for `status` and `check`, too.
 
 mod facts;
@@ -16,13 +16,13 @@ use crate::commands::survey::{Finding, GroupHealth, Health};
 use crate::output::{self, Printed};
 use driver::config::Loaded;
 use driver::host::Host;
-use facts::{Facts, Lvm};
+use facts::{LvmFacts, NodeFacts};
 use findings::Findings;
 
 /// A check of the node.
-type OfNode = fn(&Facts) -> Vec<Finding>;
+type OfNode = fn(&NodeFacts) -> Vec<Finding>;
 /// A check of what LVM says, made if LVM answers.
-type OfLvm = fn(&Facts, &Lvm) -> Vec<Finding>;
+type OfLvm = fn(&NodeFacts, &LvmFacts) -> Vec<Finding>;
 
 /// In the order in which they are printed.
 const OF_NODE: [OfNode; 7] = [
@@ -45,7 +45,7 @@ const OF_LVM: [OfLvm; 5] = [
 
 /// `quiet`: prints only what is not well.
 pub fn run(host: &Host, config: &Loaded, json: bool, quiet: bool) -> Result<Printed> {
-    let facts = Facts::ask(host, config);
+    let facts = NodeFacts::ask(host, config);
     let mut findings = findings(&facts);
     if quiet {
         findings.keep_unwell();
@@ -53,7 +53,7 @@ pub fn run(host: &Host, config: &Loaded, json: bool, quiet: bool) -> Result<Prin
     findings.printed(json, output::width())
 }
 
-fn findings(facts: &Facts) -> Findings {
+fn findings(facts: &NodeFacts) -> Findings {
     let mut findings = Findings::default();
     for check in OF_NODE {
         findings.add(check(facts));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 
-use super::facts::Lvm;
+use super::facts::LvmFacts;
 use super::*;
 use crate::commands::survey::{Outcome, Verdict};
 use crate::kubelet::Kubelet;
@@ -90,8 +90,8 @@ fn group(name: &str) -> GroupHealth {
     }
 }
 
-fn well() -> Facts {
-    Facts {
+fn well() -> NodeFacts {
+    NodeFacts {
         config: Config::default(),
         config_problem: None,
         has_config_file: true,
@@ -103,7 +103,7 @@ fn well() -> Facts {
         kubelets: Vec::new(),
         missing_tools: BTreeSet::new(),
         distrusted_tools: Vec::new(),
-        lvm: Ok(Lvm {
+        lvm: Ok(LvmFacts {
             volumes: volumes(),
             groups: vec![group("vg")],
             kept_away: Vec::new(),
@@ -113,8 +113,8 @@ fn well() -> Facts {
     }
 }
 
-impl Facts {
-    fn lvm(&mut self) -> &mut Lvm {
+impl NodeFacts {
+    fn lvm(&mut self) -> &mut LvmFacts {
         self.lvm.as_mut().unwrap()
     }
 
@@ -178,7 +178,7 @@ impl Facts {
 }
 
 /// The check; how bad it is; the volume, directory or disk; a part of what is said or helps; what is wrong.
-type Row<'a> = (&'a str, &'a str, &'a str, &'a str, fn(&mut Facts));
+type Row<'a> = (&'a str, &'a str, &'a str, &'a str, fn(&mut NodeFacts));
 
 #[rustfmt::skip] // a row is a line
 const ROWS: &[Row] = &[
@@ -323,11 +323,11 @@ fn each_command_is_run_in_a_guest_or_the_table_says_why_not() {
 #[path = "../../../../tests/guest/refusals/commands.rs"]
 mod commands;
 
-type Case<'a> = (&'a str, &'a dyn Fn(&mut Facts));
+type Case<'a> = (&'a str, &'a dyn Fn(&mut NodeFacts));
 
 #[test]
 fn young_watched_and_already_named_things_are_no_fault() {
-    let unnamed = |f: &mut Facts, reason| {
+    let unnamed = |f: &mut NodeFacts, reason| {
         f.of("data").is_ours = false;
         f.refuse("data", reason);
     };

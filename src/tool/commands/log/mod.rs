@@ -19,7 +19,7 @@ use call::date;
 use source::read;
 
 #[derive(Debug, clap::Args)]
-pub struct Log {
+pub struct LogArgs {
     /// Only calls about this volume (VG/LV or its device), group, pod (UID or namespace/name), or kubelet's
     /// name of a volume
     name: Option<String>,
@@ -37,7 +37,7 @@ pub struct Log {
     json: bool,
 }
 
-pub fn run(host: &Host, config: &Config, args: &Log) -> Result<Printed> {
+pub fn run(host: &Host, config: &Config, args: &LogArgs) -> Result<Printed> {
     let mut calls = read(host, config, args.since.unwrap_or_default())?;
     if let Some(word) = &args.name {
         let volume = LvId::from_device(word).map_or(word.clone(), |id| id.to_string());

@@ -29,7 +29,7 @@ const SHORTEST: Duration = Duration::from_millis(400);
 
 /// The arguments of `status`.
 #[derive(Debug, clap::Args)]
-pub struct Status {
+pub struct StatusArgs {
     /// Volumes (VG/LV, a device, a path that is on one), groups, pods (UID or namespace/name),
     /// kubelet's names of volumes [default: all]
     #[arg(value_name = "NAME")]
@@ -63,7 +63,7 @@ struct StatusReport {
 }
 
 /// `flexvolume-lvm status`.
-pub fn run(host: &Host, config: &Loaded, args: &Status) -> Result<Printed> {
+pub fn run(host: &Host, config: &Loaded, args: &StatusArgs) -> Result<Printed> {
     let inventory = Inventory::take(host, config)?;
     let (choice, unknown) = inventory.choose(&args.names)?;
     inventory.require(&choice)?;
@@ -88,7 +88,7 @@ pub fn run(host: &Host, config: &Loaded, args: &Status) -> Result<Printed> {
     Ok(shown)
 }
 
-fn list(inventory: &Inventory, choice: &Choice, args: &Status) -> Result<Printed> {
+fn list(inventory: &Inventory, choice: &Choice, args: &StatusArgs) -> Result<Printed> {
     let mut report = StatusReport::default();
     let mut rows = Vec::new();
     let is_all = args.names.is_empty();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::health::nearly_lost;
-use super::look::{Look, Request, look};
+use super::look::{Request, SeenVolume, look};
 use super::objection::objection;
 use super::pods::Pods;
 use super::verdict::Verdict;
@@ -180,7 +180,7 @@ impl<'a> Inventory<'a> {
 
     /// Looks at a volume as its next mount does, but reads no device once looking has taken longer than
     /// [`Request::longest`]: a list must not take long.
-    pub fn see(&self, id: &LvId, request: Request) -> Result<Look> {
+    pub fn see(&self, id: &LvId, request: Request) -> Result<SeenVolume> {
         let (host, config) = (self.host, self.loaded.require()?);
         let known = Known {
             volumes: &self.volumes,

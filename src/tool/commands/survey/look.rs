@@ -34,7 +34,7 @@ pub struct Request<'a> {
     pub tries: bool,
 }
 
-pub struct Look {
+pub struct SeenVolume {
     pub facts: Facts,
     pub decision: Decision,
     /// The volume's lock. None: it is not active.
@@ -42,7 +42,7 @@ pub struct Look {
 }
 
 /// Looks at a volume as the next mount does, under its lock, and changes nothing.
-pub fn look(subject: Subject, known: Option<Known>, request: Request) -> Result<Look> {
+pub fn look(subject: Subject, known: Option<Known>, request: Request) -> Result<SeenVolume> {
     let Subject { config, id, .. } = subject;
     let wish = match request.options {
         // The options are a pod's: kubelet will have it mounted in its own directory.
@@ -77,7 +77,7 @@ pub fn look(subject: Subject, known: Option<Known>, request: Request) -> Result<
     if request.users {
         seen.facts.openers = Some(seen.users()?);
     }
-    Ok(Look {
+    Ok(SeenVolume {
         facts: seen.facts,
         decision,
         lock: holding.volume,

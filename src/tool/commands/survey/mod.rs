@@ -15,6 +15,6 @@ pub use finding::{Finding, Severity};
 pub use group::GroupHealth;
 pub use health::{Health, OK};
 pub use inventory::Inventory;
-pub use look::{Look, Request, look};
+pub use look::{Request, SeenVolume, look};
 pub use pods::{Pods, uid_of, uids_of};
 pub use verdict::{Outcome, Verdict, content_in_words};

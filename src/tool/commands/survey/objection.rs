@@ -1,7 +1,7 @@
 //! What keeps the decided mount from succeeding on this node: what the node lacks, and what e2fsck finds, which writes
 //! nothing to the volume.
 
-use super::look::{Look, Request};
+use super::look::{Request, SeenVolume};
 use super::verdict::Outcome;
 use driver::fs::{self, Condition};
 use driver::host::Host;
@@ -11,7 +11,7 @@ use driver::options::Options;
 use driver::volume::{Content, Decision, Facts, Making, Subject};
 
 /// What the node lacks, and if asked to try, the objection of e2fsck.
-pub fn objection(subject: Subject, request: Request, seen: &Look) -> Option<Outcome> {
+pub fn objection(subject: Subject, request: Request, seen: &SeenVolume) -> Option<Outcome> {
     let tried = || tried(subject.host, seen);
     let lack = lack(subject, request.options, &seen.decision);
     lack.or_else(|| request.tries.then(tried).flatten())
@@ -46,7 +46,7 @@ fn lack(subject: Subject, options: Option<&Options>, decision: &Decision) -> Opt
 }
 
 /// The objection of e2fsck, if the mount runs e2fsck.
-fn tried(host: &Host, seen: &Look) -> Option<Outcome> {
+fn tried(host: &Host, seen: &SeenVolume) -> Option<Outcome> {
     if !matches!(&seen.decision, Decision::Mount(mount) if mount.check) {
         return None;
     }
