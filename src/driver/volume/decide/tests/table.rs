@@ -401,6 +401,7 @@ fn what_is_or_is_to_be_encrypted() {
         ("open, and a part is missing", |f, _| { encrypted_and_open(f); holds_inside(f, Content::Filesystem(FilesystemState { covers: Bytes::new(2 * GIB), ..found(Ext4) })); }, Refuse(Reason::Reduced { fs: Ext4, has: Bytes::new(GIB), covers: Bytes::new(2 * GIB) })),
         ("a pod has it", |f, w| { w.encrypted = Some(true); opened(f, LUKS); mounted(f, POD, "rw", "rw"); f.lvm = None; }, Bind(row(POD, "ext4", "rw", "rw"))),
         ("a pod has it, and it is wanted plain", |f, w| { w.encrypted = Some(false); opened(f, LUKS); mounted(f, POD, "rw", "rw"); f.lvm = None; }, Refuse(Reason::Encrypted)),
+        ("a pod has a plain one, and it is to be plain", |f, w| { w.encrypted = Some(false); mounted(f, POD, "rw", "rw"); f.lvm = None; }, Bind(row(POD, "ext4", "rw", "rw"))),
         ("a pod has a plain one, and it is to be encrypted", |f, w| { w.encrypted = Some(true); mounted(f, POD, "rw", "rw"); f.lvm = None; }, Refuse(Reason::NotEncrypted)),
         ("cut short before the header", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); }, encrypt(Some(LUKS))),
         ("cut short before the key slots", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(keyless(LUKS)); }, encrypt(Some(LUKS))),
