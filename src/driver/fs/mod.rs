@@ -20,5 +20,5 @@ pub use scan::{
     Backup, Examination, Extent, Opened, TINY, Unreadable, ZEROED, scan, superblock_of,
 };
 pub use superblock::{Condition, Family, Superblock};
-pub use tools::has_errors;
+pub use tools::{IF_E2FSCK_IS_OLD, has_errors};
 pub(crate) use tools::{check, grow, mkfs};

@@ -70,6 +70,10 @@ pub fn check(host: &Host, device: &Node, all: bool, lock: &Lock) -> Result<(), T
     host.run(&command).map(drop)
 }
 
+/// Advice where e2fsck fails, which may not know a feature. The exit code is the same as for errors.
+pub const IF_E2FSCK_IS_OLD: &str = "if e2fsck asks for a newer version, install a newer e2fsprogs or mount the volume \
+     on another node";
+
 /// Whether e2fsck finds errors in an ext, which [`check`] would have to repair. Writes nothing, and so does not replay
 /// the journal. Only an ext that says that something is wrong is read as a whole.
 pub fn has_errors(host: &Host, device: &Node) -> Result<bool, ToolError> {

@@ -28,7 +28,7 @@ fn only_safe_words(options: &Options) {
         );
     }
     let mount = &options.mount_options;
-    // A pod may ask for that by `readOnly` too, which is no mount option.
+    // A pod may ask to read only, without the mount option.
     assert!(options.read_only || !mount.is_read_only());
     assert!(!(mount.is_read_only() && mount.is_read_write()));
     let joined = mount.joined().unwrap_or_default();

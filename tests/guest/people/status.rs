@@ -97,6 +97,8 @@ fn check_asks_e2fsck_as_the_mount_does() {
     let debugfs = |change| run("debugfs", &["-w", "-R", change, &volume.device()]);
     debugfs("set_super_value state 2");
     says("mount"); // Nothing is wrong with it.
+    debugfs("clri <11>");
+    says("repair");
     debugfs("clri <2>");
     let two = ["check", "nosuch", "asked/data"];
     // From 1.47.2 on e2fsck gives up without an answer.

@@ -7,7 +7,7 @@ use nix::libc::{EINVAL, ENOENT, ESTALE};
 
 use super::encrypted;
 use super::make::make;
-use crate::fs;
+use crate::fs::{self, IF_E2FSCK_IS_OLD};
 use crate::host::holders::name_them;
 use crate::host::{Lock, ToolError};
 use crate::lvm::{self, Volume};
@@ -142,9 +142,8 @@ impl FirstMount<'_> {
             fs::check(host, node, all, self.lock).map_err(|error| {
                 let repair = by_hand(&self.volume.id, node, "e2fsck -f");
                 Error::from(error).context(format!(
-                    "checking the filesystem of {}; if e2fsck asks for a newer version, install a newer e2fsprogs or \
-                     mount the volume on another node; if the filesystem has errors, save what is needed and repair \
-                     it with {repair}",
+                    "checking the filesystem of {}; {IF_E2FSCK_IS_OLD}; if the filesystem has errors, save what is \
+                     needed and repair it with {repair}",
                     self.volume.id
                 ))
             })?;

@@ -3,7 +3,7 @@
 
 use super::look::{Request, SeenVolume};
 use super::verdict::Outcome;
-use driver::fs::{self, Condition};
+use driver::fs::{self, Condition, IF_E2FSCK_IS_OLD};
 use driver::host::Host;
 use driver::host::trust::require_secret;
 use driver::names::Shown;
@@ -59,15 +59,14 @@ fn tried(host: &Host, seen: &SeenVolume) -> Option<Outcome> {
             device.path.shown()
         ))),
         Ok(_) => None,
-        Err(error) => Some(Outcome::Tried(
-            "fsck",
-            format!(
-                "e2fsck gives up on {}; if e2fsck asks for a newer version, install a newer e2fsprogs or mount the volume \
-             on another node; if the filesystem has errors, `e2fsck -n {}` lists them: {error}",
-                device.id,
-                device.path.shown()
-            ),
-        )),
+        Err(error) => {
+            let (id, path) = (&device.id, device.path.shown());
+            let words = format!(
+                "checking the filesystem of {id}; {IF_E2FSCK_IS_OLD}; if the filesystem has errors, `e2fsck -n {path}` \
+                 lists them: {error}"
+            );
+            Some(Outcome::Tried("fsck", words))
+        }
     }
 }
 
