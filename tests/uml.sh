@@ -65,12 +65,26 @@ take_processor() {
     PROCESSOR=${all[slot % ${#all[@]}]}
 }
 
+# Prints the path of what lets older kernels run on processors that have more registers than they know. It is in DIR,
+# which the guest shares.
+whole_registers() {
+    local library
+    library=$CACHE/uml-ptrace-$(cksum < tests/uml-ptrace.c | cut -d ' ' -f 1).so
+    if [ ! -e "$library" ]; then
+        mkdir -p "$CACHE"
+        cc -O2 -Wall -Werror -shared -fPIC -o "$library.$BASHPID" tests/uml-ptrace.c >&2 || return
+        mv "$library.$BASHPID" "$library"
+    fi
+    install "$library" "$1/ptrace.so"
+    echo "$1/ptrace.so"
+}
+
 # boot DIR SECONDS COMMAND [FILE OF A DISK…]: runs COMMAND in a guest that shares DIR, prints what
 # it prints, and ends with its status. A guest that prints nothing for so many seconds is stopped. The kernel's
 # messages are in DIR/console, or in a directory below DIR that BOOT_FILES names: guests that run at once and share one
 # need that. The disks are /dev/vda and so on, and `cut_power` ends the guest as if its plug had been pulled.
 boot() {
-    local dir=$1 seconds=$2 file disks=() letters=abcd files=${BOOT_FILES:-$1} consoles=('con0=null,fd:2')
+    local dir=$1 seconds=$2 file disks=() letters=abcd files=${BOOT_FILES:-$1} consoles=('con0=null,fd:2') preload=
     echo "${STEP:-}" >> "${BOOTS:-/dev/null}"
     # It would start anew instead of `b`.
     printf 'cut_power() { echo o > /proc/sysrq-trigger; sleep 600; }\n%s\n' "$3" > "$files/command"
@@ -80,6 +94,7 @@ boot() {
         disks+=("ubd${letters:${#disks[@]}:1}=$file")
     done
     install tests/uml-init "$files/init"
+    [ -n "$UML" ] || preload=$(whole_registers "$files")
     # Where the kernel's messages are else, the shell is: see tests/guest/lab/failure.rs.
     : > "$files/console"
     [ -z "${KEEP:-}" ] || consoles=('con0=null' 'con2=fd:0,fd:2')
@@ -90,7 +105,8 @@ boot() {
         # The inner shell expands these.
         # shellcheck disable=SC2016
         on_suite "$dir" env TMPDIR=/dev/shm \
-            sh -c 'echo $$ > "$0"; exec timeout '"${KEEP:+--foreground}"' --kill-after=10 0 "$@"' "$files/pid" "$UML/usr/bin/linux.uml" mem=3G seccomp=auto \
+            sh -c 'echo $$ > "$0"; exec timeout '"${KEEP:+--foreground}"' --kill-after=10 0 env "$@"' "$files/pid" \
+            ${preload:+LD_PRELOAD="$preload"} "$UML/usr/bin/linux.uml" mem=3G seccomp=auto \
             root=/dev/root rootfstype=hostfs rootflags=/ ro init="$files/init" share="$dir" files="$files" modules="$UML/usr/lib/uml/modules" \
             "${disks[@]}" ${UML_OPTIONS[@]+"${UML_OPTIONS[@]}"} \
             "${consoles[@]}" con1=null,fd:1 con=null console=tty0 loglevel=5
