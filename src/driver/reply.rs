@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use anyhow::{Error, Result, anyhow};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -57,7 +58,7 @@ impl Reply {
         }
     }
 
-    pub fn failure(error: &anyhow::Error) -> Self {
+    pub fn failure(error: &Error) -> Self {
         Self::of(Status::Failure).with_message(&selinux::explained(error))
     }
 
@@ -110,6 +111,14 @@ impl Printed {
             code,
             ..Self::default()
         }
+    }
+}
+
+/// Adds to the error what went wrong while its consequences were undone.
+pub fn after_undo(error: Error, undo: Result<()>) -> Error {
+    match undo {
+        Ok(()) => error,
+        Err(second) => anyhow!("{error:#}; and undoing it failed too: {second:#}"),
     }
 }
 

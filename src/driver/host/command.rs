@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::process::pipe_of;
+use super::reexec::pipe_of;
 use super::{READ_DEVICES, own_name};
 use crate::names::folded;
 

@@ -4,26 +4,34 @@
 
 #![allow(clippy::disallowed_methods)] // the one door to files and processes
 
+mod close_last;
 mod command;
 pub mod holders;
 mod kernel;
+mod kernel_log;
 mod lock;
 mod log;
 mod mounts;
 mod paths;
 mod process;
+mod reader;
+mod reexec;
 pub mod selinux;
 pub mod trust;
 mod uncached;
 mod watched;
 
+pub use close_last::{CLOSE_LAST, close_last};
 pub use command::{Command, Effect, Node, Program};
 pub use kernel::{Kernel, leave_no_core};
+pub use kernel_log::KernelLog;
 pub use lock::Lock;
 pub use log::Log;
-pub use mounts::{KernelLog, Lack, Space};
+pub use mounts::{Lack, Space};
 pub use paths::{DeviceNumber, proc_file};
-pub use process::{CLOSE_LAST, Processes, READ_DEVICES, close_last, reexec, take_name_of};
+pub use process::Processes;
+pub use reader::READ_DEVICES;
+pub use reexec::{reexec, take_name_of};
 pub use uncached::{Pages, Uncached};
 
 use std::fmt;

@@ -1,50 +1,30 @@
-//! Runs the tools, asks the process that reads devices, and starts this executable again in this process.
+//! Runs the tools.
 
-use std::cell::{OnceCell, RefCell};
-use std::ffi::{CString, OsStr, OsString};
-use std::fs::{self, File};
-use std::io::{self, PipeReader, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
-use std::process::{self, Child, ChildStdin, Stdio};
-use std::sync::Arc;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
-
-use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, FdFlag, fcntl};
-use nix::sys::prctl;
-use nix::unistd::{AccessFlags, access, getppid};
-
-use super::kernel::leave_no_core;
+use super::close_last::{CLOSE_LAST, own_devices};
+use super::reader::{READ_DEVICES, answer, ask};
 use super::selinux;
 use super::trust::{require_roots, require_roots_to_run};
 use super::watched::{End, Watched, one_line};
 use super::{Command, Effect, Kernel, Output, Program, ToolError, Tools};
-use crate::names::{Shown, folded};
-
-/// The first word of the command line of the process that reads devices for a call, and stays until the call ends. A
-/// read of a broken disk may never end: then that process is left behind. It has a device open only while it answers,
-/// so that its parent can count who else has.
-///
-/// A question is a line: the path of the device, the work, and its arguments. An answer is a line: `+` and what
-/// was found, or `-` and why nothing was.
-pub const READ_DEVICES: &str = "read-devices";
-/// The first word of the command line that runs [`close_last`].
-///
-/// The last close of a block device waits for each page that is being read from it, and no signal ends
-/// that wait (source: the kernel's block/bdev.c, `blkdev_flush_mapping`). A reader that is killed leaves
-/// such pages. So where a tool was stopped, a process of its own closes the devices of this process
-/// last, and this process can end while the disk does not answer.
-pub const CLOSE_LAST: &str = "close-last";
+use crate::names::Shown;
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::unistd::{AccessFlags, access};
+use std::cell::{OnceCell, RefCell};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{self, Child, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// How long a writer may take to obey SIGTERM at its own limit.
 const GRACE_AT_LIMIT: Duration = Duration::from_secs(5);
+
 /// How long a writer may take when the driver itself is stopped: kubelet waits 10 s, people less.
 const GRACE_AT_STOP: Duration = Duration::from_secs(2);
+
 /// The variables of this process's environment that tools inherit: they tell LVM how to work on this node.
 const KEPT: [&str; 2] = [
     // Where lvm.conf is, with the node's filter, system ID and locks: without these LVM would touch what is
@@ -245,103 +225,5 @@ impl Tools for Processes<'_> {
             stderr: one_line(&watched.stderr),
             stdout: watched.stdout,
         })
-    }
-}
-
-/// The numbers and the descriptors' links of the block devices that a process has open. An error: it is
-/// ending, or has ended.
-fn devices_of(process: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
-    let links = fs::read_dir(process.join("fd"))?.flatten();
-    let links: Vec<_> = links.map(|link| link.path()).collect();
-    if links.is_empty() {
-        return Err(io::ErrorKind::NotFound.into());
-    }
-    let devices = links.into_iter().filter_map(|link| {
-        let metadata = fs::metadata(&link).ok()?;
-        let is_device = metadata.file_type().is_block_device();
-        is_device.then(|| (metadata.rdev(), link))
-    });
-    Ok(devices.collect())
-}
-
-/// The block devices that this process has open, each opened once more.
-fn own_devices() -> Vec<File> {
-    let mut devices = devices_of(Path::new("/proc/self")).unwrap_or_default();
-    devices.sort();
-    devices.dedup_by_key(|(number, _)| *number);
-    let files = devices.into_iter().map(|(_, link)| File::open(link));
-    files.flatten().collect()
-}
-
-/// `close-last`, with the device on standard input: ends after the parent has closed that device.
-pub fn close_last() -> io::Result<()> {
-    const PAUSE: Duration = Duration::from_millis(100);
-    let parent = getppid();
-    let number = fs::metadata("/proc/self/fd/0")?.rdev();
-    let process = Path::new("/proc").join(parent.to_string());
-    loop {
-        // Also after the descriptor has gone: the close itself takes a moment longer.
-        let is_open = devices_of(&process).map(|all| all.iter().any(|(open, _)| *open == number));
-        sleep(PAUSE);
-        // Of a process that is ending, only its end tells that all is closed.
-        if getppid() != parent || matches!(is_open, Ok(false)) {
-            return Ok(());
-        }
-    }
-}
-
-/// Puts the question. The device is named by this process's descriptor, which keeps it from becoming another.
-fn ask(stdin: &mut ChildStdin, command: &Command) -> io::Result<()> {
-    let device = command.stdin.as_ref();
-    let device = device.ok_or(io::ErrorKind::InvalidInput)?.as_raw_fd();
-    let question = command.question(&format!("/proc/{}/fd/{device}", process::id()));
-    stdin.write_all(format!("{question}\n").as_bytes())
-}
-
-/// The findings, or why there are none.
-fn answer(line: &[u8]) -> Result<Output, String> {
-    match line.split_first() {
-        Some((b'+', found)) => Ok(Output {
-            stdout: found.to_vec(),
-            ..Output::default()
-        }),
-        _ => Err(folded(&String::from_utf8_lossy(
-            line.get(1..).unwrap_or_default(),
-        ))),
-    }
-}
-
-/// Begins this executable again in the same process, as `program`, with these arguments and these bytes on
-/// standard input. Pid, environment and the other streams stay. The process, and its tools, leave no core. It returns
-/// only if that fails.
-pub fn reexec(program: &OsStr, args: &[&str], stdin: &[u8]) -> io::Error {
-    let begin = || -> io::Result<io::Error> {
-        let no_core = leave_no_core();
-        no_core.map_err(|e| io::Error::new(e.kind(), format!("leaving no core: {e}")))?;
-        let stdin = OwnedFd::from(pipe_of(stdin)?);
-        // Also when an upgrade has just put another file in its place.
-        let mut command = process::Command::new("/proc/self/exe");
-        Ok(command.arg0(program).args(args).stdin(stdin).exec())
-    };
-    begin().unwrap_or_else(|error| error)
-}
-
-/// A pipe that holds these bytes and its end.
-pub fn pipe_of(bytes: &[u8]) -> io::Result<PipeReader> {
-    let (reader, mut writer) = io::pipe()?;
-    // Nobody reads yet, so the pipe must take all bytes. Source: fcntl(2), F_SETPIPE_SZ.
-    let size = i32::try_from(bytes.len()).map_err(io::Error::other)?;
-    fcntl(&writer, FcntlArg::F_SETPIPE_SZ(size.max(1)))?;
-    writer.write_all(bytes)?;
-    Ok(reader)
-}
-
-/// Gives this process the name of `program`, after the kernel has called it `exe`: people see that name in
-/// messages, and `pgrep` goes by it.
-pub fn take_name_of(program: &OsStr) {
-    let name = Path::new(program).file_name().unwrap_or(program);
-    if let Ok(name) = CString::new(name.as_bytes()) {
-        // A failure does not matter: it is only a name.
-        let _ = prctl::set_name(&name);
     }
 }

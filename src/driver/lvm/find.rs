@@ -1,14 +1,15 @@
-//! Which volumes and groups there are.
+//! Which volumes, groups and disks there are.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::report::{Group, LV_FIELDS, Lease, VG_FIELDS, Volume, ask, read};
+use super::report::{Group, LV_FIELDS, Lease, VG_FIELDS, Volume, ask, bytes, is_set, read};
 use super::wait::explain;
 use crate::host::{Command, Host, ToolError};
-use crate::names::{LvId, VgName};
+use crate::names::{Bytes, LvId, VgName};
 
 /// LVM's code for "the command failed", which an unknown name is too. Source: lvm(8) is silent;
 /// lvm2 lib/commands/errors.h, `ECMD_FAILED`.
@@ -175,6 +176,30 @@ pub fn find_group(host: &Host, vg: &VgName) -> Result<Option<Group>> {
         Err(error) => Err(explain(host, Some(vg), error))
             .with_context(|| format!("asking LVM for the group {vg}")),
     }
+}
+
+/// A disk on which LVM may extend volumes.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+pub struct Extensible {
+    #[serde(rename = "pv_name")]
+    pub path: PathBuf,
+    #[serde(rename = "pv_free", deserialize_with = "bytes")]
+    pub free: Bytes,
+    #[serde(deserialize_with = "is_set")]
+    pv_allocatable: bool,
+    #[serde(deserialize_with = "is_set")]
+    pv_missing: bool,
+}
+
+/// The disks of a group with free space that LVM may give to volumes.
+pub fn extensible(host: &Host, vg: &VgName) -> Result<Vec<Extensible>> {
+    let fields = "pv_name,pv_free,pv_allocatable,pv_missing";
+    let command = ask("vgs", fields, host.limits.query).operand(vg.as_str());
+    let mut disks: Vec<Extensible> = read(host, &command, |report| report.rows("vg"))
+        .map_err(|error| explain(host, Some(vg), error))
+        .with_context(|| format!("asking LVM for the disks of {vg}"))?;
+    disks.retain(|disk| disk.pv_allocatable && !disk.pv_missing && disk.free.get() > 0);
+    Ok(disks)
 }
 
 #[cfg(test)]

@@ -1,33 +1,38 @@
 //! Asks LVM about volumes and groups, and has it change them.
 
 mod change;
-mod disks;
+mod faults;
 mod find;
+mod lockd;
+mod lost;
 mod mapped;
 mod record;
 mod report;
-mod shared;
+mod sanlock;
 mod spread;
 #[cfg(test)]
 mod tests;
+mod udev;
+mod unusable;
 mod wait;
 
 pub(crate) use change::{
     Larger, activate, activate_as_listed, create, deactivate, extend, refresh, retag,
 };
-pub use disks::{Disk, Extensible, Fault, disks, extensible, is_lost};
+pub use faults::{Disk, Fault, disks};
 pub use find::{
-    Found, all_groups, all_volumes, find, find_group, has_unused_table, lock_of, tagged, volumes_of,
+    Extensible, Found, all_groups, all_volumes, extensible, find, find_group, has_unused_table,
+    lock_of, tagged, volumes_of,
 };
+pub use lockd::{GroupLeases, LeaseState, has_lvmlockd, may_be_shared};
+pub use lost::is_lost;
 pub use mapped::{DEEPEST, Mapped, with_its_table};
 pub use record::{Record, Tags, making_in_luks_tag, making_tag, permission_tag, volume_tag};
 pub use report::{Group, Report, Target, Volume};
-pub use shared::{
-    GroupLeases, Holder, KeptAway, LeaseState, exported, has_lvmlockd, holder, kept_away,
-    may_be_shared, twins,
-};
+pub use sanlock::{Holder, holder};
 pub use spread::Spread;
-pub use wait::Udev;
+pub use udev::Udev;
+pub use unusable::{KeptAway, exported, kept_away, twins};
 
 #[cfg(test)]
 pub(crate) use {report::Lease, tests::sample};

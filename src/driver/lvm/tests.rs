@@ -2,8 +2,9 @@
 
 use std::num::NonZeroU64;
 
+use super::lockd::{LeaseState, state};
 use super::report::*;
-use super::shared::{Holder, LeaseState, node, owner, state};
+use super::sanlock::{Holder, node, owner};
 use crate::names::{Bytes, LvId, LvName};
 
 /// What lvs prints of a linear volume of 64 MiB that is active.

@@ -1,14 +1,13 @@
 //! Why an LVM command failed or did not end.
 
-use std::path::Path;
-use std::time::Duration;
-
-use anyhow::Error;
-
+use super::lockd::{any_obstacle, has_lvmlockd};
 use super::mapped::{Mapped, with_its_table};
-use super::shared::{any_obstacle, has_lvmlockd, obstacle};
+use super::udev::Udev;
+use super::unusable::obstacle;
 use crate::host::{Effect, Host, Kernel, ToolError, holders};
 use crate::names::{LvId, VgName};
+use anyhow::Error;
+use std::time::Duration;
 
 /// Limit for asking LVM what keeps this node from a group.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -100,43 +99,4 @@ fn suspended_leases(kernel: &Kernel) -> Option<String> {
     let device = all.iter().find(|device| suspended(device).is_some())?;
     kernel.pause(MOMENT);
     suspended(device)
-}
-
-/// Whether udevd answers, for which LVM waits after each change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Udev {
-    /// It listens, if the kernel does not say otherwise.
-    Listens,
-    /// It answers by a semaphore of the host's IPC namespace, which is not the one of this process.
-    CannotBeHeard,
-    /// It has left its socket behind.
-    Killed,
-    /// LVM does without it.
-    NoSocket,
-}
-
-impl Udev {
-    pub fn ask(kernel: &Kernel) -> Self {
-        const SOCKET: &str = "/run/udev/control";
-        // Since systemd 258 a link to another socket.
-        let real = kernel.real_path(Path::new(SOCKET)).unwrap_or_default();
-        let is_it = |line: &str| {
-            let at = line.split_whitespace().last();
-            at.is_some_and(|at| at == SOCKET || Path::new(at) == real)
-        };
-        // That of the host's network. Source: proc(5), `/proc/net/unix`.
-        let table = kernel.read(Path::new("/proc/1/net/unix"));
-        // If the kernel does not tell, they are the same.
-        let [own, hosts] =
-            ["/proc/self/ns/ipc", "/proc/1/ns/ipc"].map(|path| kernel.link(Path::new(path)));
-        if !kernel.exists(Path::new(SOCKET)) {
-            Self::NoSocket
-        } else if matches!((own, hosts), (Ok(own), Ok(hosts)) if own != hosts) {
-            Self::CannotBeHeard
-        } else if table.is_ok_and(|table| !table.lines().any(is_it)) {
-            Self::Killed
-        } else {
-            Self::Listens
-        }
-    }
 }

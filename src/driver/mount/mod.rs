@@ -1,12 +1,13 @@
 //! Reads the table of mounts, mounts and unmounts.
 
+mod advice;
 mod change;
 mod places;
 mod table;
 
+pub(crate) use advice::{by_hand, without_data};
 pub(crate) use change::{
-    Source, UNMOUNT, after_undo, bind, by_hand, ensure_unmounted, make_dirs, mount_device,
-    restrict, without_data,
+    Source, UNMOUNT, bind, ensure_unmounted, make_dirs, mount_device, restrict,
 };
 pub use places::{KubeletPath, is_kubelets};
 pub use table::{Row, Table, mounted_at, restrictions};

@@ -1,20 +1,18 @@
-//! The device of an active logical volume, with its names for commands and system calls, and what the kernel's tables
-//! say of it. Starts no process.
-
-use std::collections::BTreeSet;
-use std::fs::File;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use anyhow::{Context, Result, bail};
-use nix::libc::EIO;
+//! The device of an active logical volume, as the kernel's tables tell. Starts no process.
 
 use crate::crypt;
 use crate::host::{DeviceNumber, Kernel, Node};
 use crate::lvm::{DEEPEST, Mapped, Target};
 use crate::mount::{KubeletPath, Row};
 use crate::names::{Bytes, LvId, LvUuid, Shown};
+use crate::volume::kernel_tables::sysfs_path;
+use anyhow::{Context, Result, bail};
+use nix::libc::EIO;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
@@ -303,49 +301,6 @@ pub fn is_shut_down(kernel: &Kernel, path: &Path, mount_id: u64) -> bool {
     asked.is_err_and(|e| e.raw_os_error() == Some(EIO))
 }
 
-/// The active logical volume whose device, or the one inside it, has this number.
-pub fn volume_of(kernel: &Kernel, number: DeviceNumber) -> Option<Device> {
-    let name = Mapped(sysfs_path(number, "")).name(kernel)?;
-    let Some(id) = LvId::from_dm_name(&name) else {
-        let (uuid, below) = crypt::volume_below(kernel, &name, number)?;
-        let volume = volume_of(kernel, below).filter(|volume| volume.lv_uuid == uuid)?;
-        return volume
-            .inside(kernel)
-            .filter(|inside| inside.number == number);
-    };
-    Device::find(kernel, &id)
-        .ok()
-        .flatten()
-        .filter(|device| device.number == number)
-}
-
-/// The devices inside all encrypted volumes that are open.
-pub fn all_inside(kernel: &Kernel) -> Vec<Device> {
-    let numbers = crypt::all_open(kernel).into_iter();
-    numbers
-        .filter_map(|number| volume_of(kernel, number))
-        .collect()
-}
-
-/// Whether the kernel has the volume's device, even without a node in /dev.
-pub fn is_in_kernel(kernel: &Kernel, id: &LvId) -> bool {
-    let name = id.dm_name();
-    let all = Mapped::all(kernel);
-    all.iter()
-        .any(|device| device.name(kernel).as_ref() == Some(&name))
-}
-
-/// The devices that the host swaps on.
-pub fn swaps(kernel: &Kernel) -> Vec<DeviceNumber> {
-    // Columns: Filename Type Size Used Priority, below a line of titles; see proc(5).
-    let swaps = kernel.read(Path::new("/proc/swaps")).unwrap_or_default();
-    let paths = swaps.lines().skip(1);
-    paths
-        .filter_map(|line| line.split_whitespace().next())
-        .filter_map(|path| kernel.device_number(Path::new(path)).ok()?)
-        .collect()
-}
-
 /// Adds the disks at the bottom of the devices in this directory of /sys.
 fn collect_disks(kernel: &Kernel, dir: &Path, deepest: usize, disks: &mut BTreeSet<String>) {
     let Some(deepest) = deepest.checked_sub(1) else {
@@ -359,16 +314,6 @@ fn collect_disks(kernel: &Kernel, dir: &Path, deepest: usize, disks: &mut BTreeS
             collect_disks(kernel, &below, deepest, disks);
         }
     }
-}
-
-/// The device-mapper name of a block device, as `dmsetup` shows it. Another device has its kernel name.
-pub fn name_of(kernel: &Kernel, block: &str) -> String {
-    let name = Mapped(Path::new("/sys/class/block").join(block)).name(kernel);
-    name.map_or_else(|| block.to_owned(), |name| name.shown().to_string())
-}
-
-pub fn sysfs_path(number: DeviceNumber, entry: &str) -> PathBuf {
-    PathBuf::from(format!("/sys/dev/block/{number}/{entry}"))
 }
 
 fn sysfs(kernel: &Kernel, number: DeviceNumber, entry: &str) -> io::Result<String> {

@@ -5,6 +5,7 @@ mod act;
 mod decide;
 mod device;
 mod job;
+mod kernel_tables;
 pub mod lock;
 mod look;
 
@@ -15,7 +16,8 @@ pub use decide::{
     Content, Decision, Doubt, Elsewhere, Facts, Grow, Lvm, Making, Openers, Permit, Place, Purpose,
     Reason, Refusal, Uses, Wish, extend_pool, of_header, of_locks, of_opened, repair_pool, users,
 };
-pub use device::{Device, Inside, Pinned, all_inside, volume_of};
+pub use device::{Device, Inside, Pinned};
 pub(crate) use job::Job;
 pub use job::Subject;
+pub use kernel_tables::{all_inside, volume_of};
 pub use look::{Asker, HeldLocks, Known, Tables, look_under_lock};

@@ -12,11 +12,11 @@ use crate::host::holders::name_them;
 use crate::host::{Lock, ToolError};
 use crate::lvm::{self, Volume};
 use crate::mount::{
-    Source, Table, after_undo, bind, by_hand, ensure_unmounted, make_dirs, mount_device,
-    mounted_at, restrict,
+    Source, Table, bind, by_hand, ensure_unmounted, make_dirs, mount_device, mounted_at, restrict,
 };
 use crate::names::{FsType, LvId};
 use crate::options::MountOptions;
+use crate::reply::after_undo;
 use crate::volume::decide::{
     Decision, Elsewhere, Grow, Mount, Place, Reason, Refusal, writable_again,
 };

@@ -9,8 +9,9 @@ use crate::host::Lock;
 use crate::lvm::{self, Found, Tags, Volume};
 use crate::names::{Bytes, Shown};
 use crate::volume::decide::{Decision, Reason, Refusal, Wish, is_known_inactive, repair_pool};
-use crate::volume::device::{Device, is_in_kernel};
+use crate::volume::device::Device;
 use crate::volume::job::{Job, Subject};
+use crate::volume::kernel_tables::is_in_kernel;
 use crate::volume::lock;
 use crate::volume::look::{Asker, HeldLocks, Look, Made, look_under_lock};
 

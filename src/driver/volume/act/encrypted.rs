@@ -7,12 +7,13 @@ use anyhow::{Context, Result, anyhow, bail};
 use crate::config::Config;
 use crate::crypt;
 use crate::host::{Host, Lock, ToolError, leave_no_core, own_name};
-use crate::mount::after_undo;
 use crate::names::Shown;
 use crate::options::Passphrase;
+use crate::reply::after_undo;
 use crate::volume::decide::{Permit, Refusal, of_header, users};
-use crate::volume::device::{Device, Pinned, all_inside};
+use crate::volume::device::{Device, Pinned};
 use crate::volume::job::{Job, Subject};
+use crate::volume::kernel_tables::all_inside;
 use crate::volume::lock;
 use crate::volume::look::Look;
 

@@ -12,7 +12,8 @@ use crate::host::Kernel;
 use crate::lvm::{self, DEEPEST};
 use crate::names::{Bytes, FsType};
 use crate::volume::decide::{Fitting, Ground, Sectors};
-use crate::volume::device::{Device, sysfs_path};
+use crate::volume::device::Device;
+use crate::volume::kernel_tables::sysfs_path;
 
 /// Is there if the kernel can cache more than a page at a time. Source: Linux' `mm/huge_memory.c`, and
 /// `mapping_max_folio_size_supported` in `include/linux/pagemap.h`.

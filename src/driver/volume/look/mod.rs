@@ -27,7 +27,8 @@ use crate::names::{Foreign, LvId, LvUuid, ObjectName, Shown};
 use crate::volume::decide::{
     Content, Decision, Facts, Level, Mounted, Occupied, There, Uses, Wish, decide, same_name_advice,
 };
-use crate::volume::device::{Device, name_of, swaps, volume_of};
+use crate::volume::device::Device;
+use crate::volume::kernel_tables::{name_of, swaps, volume_of};
 
 /// After this long, a call looks again for what can have changed: others may have changed something.
 const LONG: Duration = Duration::from_secs(2);

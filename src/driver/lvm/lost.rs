@@ -1,104 +1,11 @@
-//! The disks that LVM cannot use as they are, what volumes have lost with them, and the disks on which LVM may extend
-//! volumes.
+//! Whether a volume has lost data with the disks that are missing.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
-
-use anyhow::{Context, Result};
-use serde::{Deserialize, Deserializer};
-
-use super::report::{Report, Volume, ask, bytes, is_set, read};
+use super::report::{Report, Volume, ask, read};
 use super::wait::explain;
 use crate::host::Host;
-use crate::names::{Bytes, VgName};
-
-/// A disk that LVM cannot use as it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Disk {
-    pub vg: String,
-    /// The device, or `[unknown]`.
-    pub path: PathBuf,
-    pub fault: Fault,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// It says that it is a disk which LVM has on another device (`pv_duplicate`).
-    Duplicate,
-    /// No device has it.
-    Missing,
-    /// It is back, and LVM does not use it, since the group was changed without it.
-    Returned,
-}
-
-/// The disks that belong to a group, and copies of them.
-pub fn disks(host: &Host) -> Result<Vec<Disk>> {
-    let fields = "pv_name,vg_name,pv_duplicate,pv_missing,dev_size";
-    // Without --all LVM leaves out the duplicates.
-    let command = ask("pvs", fields, host.limits.query).args(["--all"]);
-    read(host, &command, |report| Ok(faulty(report.rows("pv")?)))
-        .context("asking LVM for its disks")
-}
-
-#[derive(Deserialize)]
-struct DiskRow {
-    pv_name: PathBuf,
-    vg_name: String,
-    #[serde(deserialize_with = "is_set")]
-    pv_duplicate: bool,
-    #[serde(deserialize_with = "is_set")]
-    pv_missing: bool,
-    dev_size: String,
-}
-
-fn faulty(rows: Vec<DiskRow>) -> Vec<Disk> {
-    let mut disks = Vec::new();
-    for row in rows {
-        let fault = if row.pv_duplicate {
-            Fault::Duplicate
-        } else if row.dev_size == "0" {
-            Fault::Missing
-        } else if row.pv_missing {
-            Fault::Returned
-        } else {
-            continue;
-        };
-        let disk = Disk {
-            vg: row.vg_name,
-            path: row.pv_name,
-            fault,
-        };
-        // All that are missing look the same.
-        if !disk.vg.is_empty() && !disks.contains(&disk) {
-            disks.push(disk);
-        }
-    }
-    disks
-}
-
-/// A disk on which LVM may extend volumes.
-#[derive(Debug, PartialEq, Eq, Deserialize)]
-pub struct Extensible {
-    #[serde(rename = "pv_name")]
-    pub path: PathBuf,
-    #[serde(rename = "pv_free", deserialize_with = "bytes")]
-    pub free: Bytes,
-    #[serde(deserialize_with = "is_set")]
-    pv_allocatable: bool,
-    #[serde(deserialize_with = "is_set")]
-    pv_missing: bool,
-}
-
-/// The disks of a group with free space that LVM may give to volumes.
-pub fn extensible(host: &Host, vg: &VgName) -> Result<Vec<Extensible>> {
-    let fields = "pv_name,pv_free,pv_allocatable,pv_missing";
-    let command = ask("vgs", fields, host.limits.query).operand(vg.as_str());
-    let mut disks: Vec<Extensible> = read(host, &command, |report| report.rows("vg"))
-        .map_err(|error| explain(host, Some(vg), error))
-        .with_context(|| format!("asking LVM for the disks of {vg}"))?;
-    disks.retain(|disk| disk.pv_allocatable && !disk.pv_missing && disk.free.get() > 0);
-    Ok(disks)
-}
+use anyhow::{Context, Result};
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeSet;
 
 /// More layers than LVM builds: a thin volume on a pool on RAID on images.
 const MOST_LAYERS: u8 = 8;
@@ -215,29 +122,6 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    #[rustfmt::skip] // a row is a line
-    fn a_disk_that_lvm_cannot_use_has_a_fault() {
-        let cases = [
-            ("well", "/dev/sda", "vg", "", "", 9_437_184, None),
-            ("a copy", "/dev/sdb", "vg", "duplicate", "", 9_437_184, Some(Fault::Duplicate)),
-            ("gone", "[unknown]", "vg", "", "missing", 0, Some(Fault::Missing)),
-            ("gone just now", "[unknown]", "vg", "", "", 0, Some(Fault::Missing)),
-            ("back again", "/dev/sdd", "vg", "", "missing", 9_437_184, Some(Fault::Returned)),
-            ("no disk of LVM's", "/dev/sdf", "", "", "", 9_437_184, None),
-        ];
-        for (name, path, vg, duplicate, missing, device, want) in cases {
-            let row = format!(
-                r#"{{"pv_name":"{path}","vg_name":"{vg}","pv_duplicate":"{duplicate}","pv_missing":"{missing}","dev_size":"{device}"}}"#
-            );
-            let json = format!(r#"{{"report":[{{"pv":[{row},{row}]}}]}}"#);
-            let rows = Report::parse(json.as_bytes()).unwrap().rows("pv");
-            let found = faulty(rows.unwrap());
-            let disk = |fault| Disk { vg: vg.to_owned(), path: path.into(), fault };
-            assert_eq!(found, want.map(disk).into_iter().collect::<Vec<_>>(), "{name}");
-        }
-    }
 
     /// A row from "name parent pool origin layout spare copies", and its health.
     fn row(words: &str, partial: &str) -> String {

@@ -1,0 +1,68 @@
+//! The kernel's own log, from which a call takes why a system call of a tool failed.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+
+use nix::libc::O_NONBLOCK;
+
+use crate::names::folded;
+
+/// The kernel's own log from some moment on: a tool says that a system call failed, the kernel says
+/// why. Without the right to read it, it is empty. Source: the kernel's
+/// `Documentation/ABI/testing/dev-kmsg`.
+pub struct KernelLog(Option<File>);
+
+impl KernelLog {
+    pub fn from_now() -> Self {
+        let mut options = File::options();
+        let file = options.read(true).custom_flags(O_NONBLOCK);
+        let at_end = |mut file: File| file.seek(SeekFrom::End(0)).is_ok().then_some(file);
+        Self(file.open("/dev/kmsg").ok().and_then(at_end))
+    }
+
+    /// Its messages about this device (`dm-3`), on one line of at most 2 KiB.
+    pub fn about(self, device: &str) -> String {
+        /// One mount gives fewer messages than this.
+        const MOST: usize = 10_000;
+        // Each read gives one record, and none once all were read.
+        let lines = self.0.into_iter().flat_map(|file| {
+            let lines = BufReader::new(file).lines();
+            lines.map_while(Result::ok).take(MOST)
+        });
+        let mut said: Vec<String> = lines.filter_map(|line| message(&line, device)).collect();
+        said.dedup();
+        folded(&said.join("; "))
+    }
+}
+
+/// The message of a record, if it is about this device. The lines after it are not messages.
+fn message(record: &str, device: &str) -> Option<String> {
+    let (_, text) = record.split_once(';')?;
+    let rest = text.split(device).skip(1);
+    let mut ends = rest.map(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()));
+    ends.any(|is_whole| is_whole).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_counts_for_the_device_that_it_names() {
+        let cases = [
+            ("4,812,99,-;XFS (dm-3): bad", Some("XFS (dm-3): bad")),
+            (
+                "4,812,99,-;BTRFS error (device dm-3 state E): x",
+                Some("BTRFS error (device dm-3 state E): x"),
+            ),
+            ("4,812,99,-;XFS (dm-31): bad\n", None),
+            (" DEVICE=dm-3", None),
+            ("XFS (dm-3)", None),
+            ("", None),
+        ];
+        for (record, want) in cases {
+            assert_eq!(message(record, "dm-3").as_deref(), want, "{record:?}");
+        }
+    }
+}

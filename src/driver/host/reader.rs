@@ -1,0 +1,37 @@
+//! How a call asks the process that reads devices for it.
+
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::process::{self, ChildStdin};
+
+use super::{Command, Output};
+use crate::names::folded;
+
+/// The first word of the command line of the process that reads devices for a call, and stays until the call ends. A
+/// read of a broken disk may never end: then that process is left behind. It has a device open only while it answers,
+/// so that its parent can count who else has.
+///
+/// A question is a line: the path of the device, the work, and its arguments. An answer is a line: `+` and what
+/// was found, or `-` and why nothing was.
+pub const READ_DEVICES: &str = "read-devices";
+
+/// Puts the question. The device is named by this process's descriptor, which keeps it from becoming another.
+pub fn ask(stdin: &mut ChildStdin, command: &Command) -> io::Result<()> {
+    let device = command.stdin.as_ref();
+    let device = device.ok_or(io::ErrorKind::InvalidInput)?.as_raw_fd();
+    let question = command.question(&format!("/proc/{}/fd/{device}", process::id()));
+    stdin.write_all(format!("{question}\n").as_bytes())
+}
+
+/// The findings, or why there are none.
+pub fn answer(line: &[u8]) -> Result<Output, String> {
+    match line.split_first() {
+        Some((b'+', found)) => Ok(Output {
+            stdout: found.to_vec(),
+            ..Output::default()
+        }),
+        _ => Err(folded(&String::from_utf8_lossy(
+            line.get(1..).unwrap_or_default(),
+        ))),
+    }
+}

@@ -1,0 +1,49 @@
+//! Starts this executable again in this process.
+
+use std::ffi::{CString, OsStr};
+use std::io::{self, PipeReader, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process;
+
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::sys::prctl;
+
+use super::kernel::leave_no_core;
+
+/// Begins this executable again in the same process, as `program`, with these arguments and these bytes on
+/// standard input. Pid, environment and the other streams stay. The process, and its tools, leave no core. It returns
+/// only if that fails.
+pub fn reexec(program: &OsStr, args: &[&str], stdin: &[u8]) -> io::Error {
+    let begin = || -> io::Result<io::Error> {
+        let no_core = leave_no_core();
+        no_core.map_err(|e| io::Error::new(e.kind(), format!("leaving no core: {e}")))?;
+        let stdin = OwnedFd::from(pipe_of(stdin)?);
+        // Also when an upgrade has just put another file in its place.
+        let mut command = process::Command::new("/proc/self/exe");
+        Ok(command.arg0(program).args(args).stdin(stdin).exec())
+    };
+    begin().unwrap_or_else(|error| error)
+}
+
+/// A pipe that holds these bytes and its end.
+pub fn pipe_of(bytes: &[u8]) -> io::Result<PipeReader> {
+    let (reader, mut writer) = io::pipe()?;
+    // Nobody reads yet, so the pipe must take all bytes. Source: fcntl(2), F_SETPIPE_SZ.
+    let size = i32::try_from(bytes.len()).map_err(io::Error::other)?;
+    fcntl(&writer, FcntlArg::F_SETPIPE_SZ(size.max(1)))?;
+    writer.write_all(bytes)?;
+    Ok(reader)
+}
+
+/// Gives this process the name of `program`, after the kernel has called it `exe`: people see that name in
+/// messages, and `pgrep` goes by it.
+pub fn take_name_of(program: &OsStr) {
+    let name = Path::new(program).file_name().unwrap_or(program);
+    if let Ok(name) = CString::new(name.as_bytes()) {
+        // A failure does not matter: it is only a name.
+        let _ = prctl::set_name(&name);
+    }
+}

@@ -1,0 +1,174 @@
+//! lvmlockd(8), which takes LVM's locks in a group that several nodes share. To activate a volume is to hold its lock.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::report::Lease;
+use super::sanlock::{Holder, has_forgotten, leases};
+use crate::host::{Command, Host, Output, ToolError};
+use crate::names::VgName;
+
+/// State of a volume's lock, as lvmlockd on this node tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LeaseState {
+    /// lvmlockd does not run, or does not answer.
+    Silent(String),
+    /// This node has not joined those that share the group, or was refused.
+    NotStarted,
+    Starting,
+    /// This node's lease is not renewed any more: others may have the volume by now.
+    Lost,
+    /// This node has the lock, and no other node can.
+    Held,
+    /// This node has the lock, and others may have it too: `lvchange -asy`.
+    Shared,
+    NotHeld,
+    Elsewhere(Option<Holder>),
+}
+
+impl LeaseState {
+    /// Why this node cannot use any volume of a shared group, and what to do.
+    pub fn obstacle(&self, vg: &VgName) -> Option<String> {
+        let start = format!("`vgchange --lockstart {vg}` (at boot: lvmlocks.service)");
+        Some(match self {
+            Self::Silent(why) => format!(
+                "{vg} is shared between nodes, and lvmlockd does not run on this one ({why}): \
+                 start it and the lock manager (`systemctl start sanlock lvmlockd`), then run {start}"
+            ),
+            Self::NotStarted => format!(
+                "{vg} is shared between nodes, and this node has not started its locks: run {start}"
+            ),
+            Self::Starting => format!(
+                "{vg} is shared between nodes, and its locks are just being started on this one. That \
+                 takes up to three minutes after a crash: wait, and kubelet tries again"
+            ),
+            Self::Lost => format!(
+                "{vg} is shared between nodes, and this one could not renew its lease, or its sanlock \
+                 died. Other nodes may use its volumes by now. End the pods and processes that use them \
+                 here, deactivate them (`vgchange -an {vg}`), run `lvmlockctl --drop {vg}` and `systemctl \
+                 start sanlock`, and then {start}"
+            ),
+            Self::Held | Self::Shared | Self::NotHeld | Self::Elsewhere(_) => return None,
+        })
+    }
+}
+
+/// Whether nodes may share the group, since lvmlockd runs here or did: only then LVM is asked.
+pub fn may_be_shared(host: &Host, vg: &VgName) -> bool {
+    has_lvmlockd(host) || host.kernel.exists(Path::new(&leases(vg)))
+}
+
+/// Whether lvmlockd runs on this node.
+pub fn has_lvmlockd(host: &Host) -> bool {
+    host.kernel.exists(Path::new("/run/lvm/lvmlockd.socket"))
+}
+
+/// The locks of a group, as lvmlockd and sanlock tell: asked once for all of its volumes.
+pub struct GroupLeases {
+    vg: VgName,
+    dump: Result<String, String>,
+    is_forgotten: bool,
+}
+
+impl GroupLeases {
+    pub fn ask(host: &Host, vg: &VgName, limit: Duration) -> Self {
+        let dump = dump(host, limit).map_err(|error| error.to_string());
+        let dump = dump.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        let is_forgotten = dump.as_ref().is_ok_and(|dump| {
+            state(dump, vg.as_str(), None) == LeaseState::NotHeld
+                && has_forgotten(host, dump, vg, limit)
+        });
+        Self {
+            vg: vg.clone(),
+            dump,
+            is_forgotten,
+        }
+    }
+
+    /// State of the lock of a volume of the group; without a lock, of the group's lockspace.
+    pub fn of(&self, lock: Option<&Lease>) -> LeaseState {
+        let dump = match &self.dump {
+            Ok(dump) => dump,
+            Err(error) => return LeaseState::Silent(error.clone()),
+        };
+        let of = lock.and_then(|lock| lock.of.as_deref());
+        match state(dump, self.vg.as_str(), of) {
+            LeaseState::Held | LeaseState::Shared | LeaseState::NotHeld if self.is_forgotten => {
+                LeaseState::Lost
+            }
+            // LVM does not tell which lock a snapshot needs, and checks that itself.
+            LeaseState::NotHeld if lock.is_some() && of.is_none() => LeaseState::Held,
+            state => state,
+        }
+    }
+}
+
+/// All that lvmlockd knows. Every lvmlockctl listens on the same address for its answer: of two at once,
+/// the later one ends with -EADDRINUSE.
+fn dump(host: &Host, limit: Duration) -> Result<Output, ToolError> {
+    const IN_USE: i32 = 158;
+    const APART: Duration = Duration::from_millis(100);
+    let command = Command::reads("lvmlockctl", limit).args(["--info", "--dump"]);
+    let started = Instant::now();
+    loop {
+        match host.run(&command) {
+            Err(ToolError::Failed { code: IN_USE, .. })
+                if started.elapsed() < limit && !host.kernel.pause(APART) => {}
+            done => return done,
+        }
+    }
+}
+
+/// Reads lvmlockd's own lines: a lockspace (`info=ls`), followed by its locks (`info=r`).
+pub(super) fn state(dump: &str, vg: &str, lock: Option<&str>) -> LeaseState {
+    let mut state = LeaseState::NotStarted;
+    let mut is_its = false;
+    for line in dump.lines() {
+        let field = |name: &str| {
+            line.split_whitespace()
+                .find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+        };
+        let is_set = |name| field(name) == Some("1");
+        match field("info") {
+            Some("ls") => {
+                is_its = field("vg_name") == Some(vg);
+                if !is_its {
+                    continue;
+                }
+                state = if is_set("kill_vg") || is_set("drop_vg") {
+                    LeaseState::Lost
+                } else if is_set("create_fail") || is_set("thread_stop") {
+                    LeaseState::NotStarted
+                } else if is_set("create_done") {
+                    LeaseState::NotHeld
+                } else {
+                    LeaseState::Starting
+                };
+            }
+            Some("r") if is_its && state == LeaseState::NotHeld && lock.is_some() => {
+                match field("mode").filter(|_| field("name") == lock) {
+                    Some("ex") => state = LeaseState::Held,
+                    Some("sh") => state = LeaseState::Shared,
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    state
+}
+
+/// Why this node cannot use one of the groups whose locks it has started.
+pub(super) fn any_obstacle(host: &Host, limit: Duration) -> Option<String> {
+    if !has_lvmlockd(host) {
+        return None;
+    }
+    let output = dump(host, limit).ok()?;
+    let dump = String::from_utf8_lossy(&output.stdout);
+    let mut names = dump.lines().filter_map(|line| {
+        let (_, rest) = line.split_once(" vg_name=")?;
+        VgName::parse(rest.split(' ').next()?).ok()
+    });
+    let obstacle = |vg: VgName| GroupLeases::ask(host, &vg, limit).of(None).obstacle(&vg);
+    names.find_map(obstacle)
+}

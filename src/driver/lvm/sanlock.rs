@@ -1,0 +1,88 @@
+//! sanlock(8), which keeps the locks of a shared group on the group's disks.
+
+use std::time::Duration;
+
+use super::report::Lease;
+use crate::host::{Command, Host, ToolError};
+use crate::names::{Shown, VgName};
+
+/// The other node that has a volume, as sanlock shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// `host_id` in lvmlocal.conf.
+    pub host: u64,
+    /// `our_host_name` in sanlock.conf; if that is not set, a UUID and the host's name.
+    pub name: String,
+    /// Seconds since its last sign of life.
+    pub silent: u64,
+}
+
+/// The other node that has a lock. `None` if it is free or unknown (always with DLM).
+pub fn holder(host: &Host, vg: &VgName, lock: &Lease, limit: Duration) -> Option<Holder> {
+    /// Seconds of silence after which a lease is void, and something else keeps this node from the volume. Source:
+    /// sanlock's src/timeouts.c: a host gives up after eight timeouts of 10 s, its watchdog has reset it 60 s later,
+    /// and this node's sanlock may notice that one renewal late.
+    const GIVEN_AWAY: u64 = 160;
+    let (_, place) = lock.args.rsplit_once(':')?;
+    let space = format!("lvm_{vg}");
+    let resource = format!("{space}:{}:{}:{place}", lock.of.as_deref()?, leases(vg));
+    let run = |args: &[&str]| {
+        let output = host
+            .run(&Command::reads("sanlock", limit).args(args))
+            .ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let owner = owner(&run(&["direct", "read_leader", "-r", &resource])?)?;
+    let holder = node(&run(&["client", "host_status", "-D", "-s", &space])?, owner)?;
+    (holder.silent < GIVEN_AWAY).then_some(holder)
+}
+
+/// The device of sanlock's leases of a group.
+pub(super) fn leases(vg: &VgName) -> String {
+    format!("/dev/mapper/{}-lvmlock", vg.as_str().replace('-', "--"))
+}
+
+/// Whether sanlock has died and lost its lease on the group, which lvmlockd does not notice.
+pub(super) fn has_forgotten(host: &Host, dump: &str, vg: &VgName, limit: Duration) -> bool {
+    let space = format!("ls_name=lvm_{vg} ");
+    let mut lines = dump.lines();
+    if !lines.any(|line| line.contains(&space) && line.contains(" lm_type=sanlock")) {
+        return false;
+    }
+    let status = Command::reads("sanlock", limit).args(["client", "status"]);
+    match host.run(&status) {
+        Ok(output) => {
+            let space = format!("s lvm_{vg}:");
+            let status = String::from_utf8_lossy(&output.stdout);
+            !status.lines().any(|line| line.starts_with(&space))
+        }
+        Err(error) => matches!(error, ToolError::Failed { .. }),
+    }
+}
+
+/// The number of the host in a lease that is taken.
+pub(super) fn owner(leader: &str) -> Option<u64> {
+    let field = |name| {
+        let line = leader.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse::<u64>().ok()
+    };
+    field("timestamp ").filter(|time| *time > 0)?;
+    field("owner_id ")
+}
+
+/// A host in the list of those that share a group: a line of its own for each, and its fields below.
+pub(super) fn node(status: &str, host: u64) -> Option<Holder> {
+    let first = format!("{host} timestamp ");
+    let block = status.lines().skip_while(|line| !line.starts_with(&first));
+    let fields = block.skip(1).map_while(|line| line.strip_prefix(' '));
+    let field = |name: &str| {
+        let mut fields = fields.clone().map(str::trim);
+        fields.find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
+    };
+    let number = |name| field(name)?.parse::<u64>().ok();
+    Some(Holder {
+        host,
+        name: field("owner_name")?.shown().to_string(),
+        silent: number("last_check")?.saturating_sub(number("last_live")?),
+    })
+}

@@ -1,0 +1,44 @@
+//! Whether udevd answers LVM.
+
+use std::path::Path;
+
+use crate::host::Kernel;
+
+/// Whether udevd answers, for which LVM waits after each change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Udev {
+    /// It listens, if the kernel does not say otherwise.
+    Listens,
+    /// It answers by a semaphore of the host's IPC namespace, which is not the one of this process.
+    CannotBeHeard,
+    /// It has left its socket behind.
+    Killed,
+    /// LVM does without it.
+    NoSocket,
+}
+
+impl Udev {
+    pub fn ask(kernel: &Kernel) -> Self {
+        const SOCKET: &str = "/run/udev/control";
+        // Since systemd 258 a link to another socket.
+        let real = kernel.real_path(Path::new(SOCKET)).unwrap_or_default();
+        let is_it = |line: &str| {
+            let at = line.split_whitespace().last();
+            at.is_some_and(|at| at == SOCKET || Path::new(at) == real)
+        };
+        // That of the host's network. Source: proc(5), `/proc/net/unix`.
+        let table = kernel.read(Path::new("/proc/1/net/unix"));
+        // If the kernel does not tell, they are the same.
+        let [own, hosts] =
+            ["/proc/self/ns/ipc", "/proc/1/ns/ipc"].map(|path| kernel.link(Path::new(path)));
+        if !kernel.exists(Path::new(SOCKET)) {
+            Self::NoSocket
+        } else if matches!((own, hosts), (Ok(own), Ok(hosts)) if own != hosts) {
+            Self::CannotBeHeard
+        } else if table.is_ok_and(|table| !table.lines().any(is_it)) {
+            Self::Killed
+        } else {
+            Self::Listens
+        }
+    }
+}

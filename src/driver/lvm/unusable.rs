@@ -1,0 +1,118 @@
+//! Groups on this node's disks that this node cannot use: exported, another host's, shared, or several of one name.
+
+use super::lockd::GroupLeases;
+use super::report::{Group, ask, is_set, read};
+use crate::host::Host;
+use crate::names::{Shown, VgName};
+use serde::Deserialize;
+use std::fmt;
+use std::time::Duration;
+
+/// A group on this node's disks that it cannot use, though no filter leaves it out.
+#[derive(Debug, Clone)]
+pub struct KeptAway {
+    pub vg: String,
+    /// "of host NAME", or "shared by sanlock".
+    pub owner: String,
+    /// Why, and what to do.
+    pub why: String,
+}
+
+/// What may keep this node from a group.
+#[derive(Deserialize)]
+#[allow(clippy::struct_field_names)] // LVM's own
+struct GroupRow {
+    vg_name: String,
+    vg_systemid: String,
+    vg_lock_type: String,
+    #[serde(deserialize_with = "is_set")]
+    vg_exported: bool,
+}
+
+/// Exported groups, another host's, and shared ones without their locks.
+pub fn kept_away(host: &Host, known: &[Group], limit: Duration) -> Vec<KeptAway> {
+    let rows = rows(host, &["--foreign", "--shared"], limit).unwrap_or_default();
+    let kept = rows.into_iter().filter_map(|row| {
+        let is_hidden = !known.iter().any(|group| group.name == row.vg_name);
+        let why = of_row(host, &row, is_hidden, limit)?;
+        let owner = match row.manager() {
+            // Whoever made the group on another host chose its words.
+            None => format!("of host {}", row.vg_systemid.shown()),
+            Some(manager) => format!("shared by {}", manager.shown()),
+        };
+        let vg = row.vg_name;
+        Some(KeptAway { vg, owner, why })
+    });
+    kept.collect()
+}
+
+/// All groups, with what LVM would leave out for these options.
+fn rows(host: &Host, others: &[&str], limit: Duration) -> Option<Vec<GroupRow>> {
+    let fields = "vg_name,vg_systemid,vg_lock_type,vg_exported";
+    let command = ask("vgs", fields, limit).args(["--readonly"]).args(others);
+    read(host, &command, |report| report.rows("vg")).ok()
+}
+
+/// Why LVM does not let this node use or change a group that is there. `None` if it is none of these:
+/// several groups of the name, exported, another host's, shared.
+pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<String> {
+    let rows = |others: &[&str]| {
+        let mut rows = rows(host, others, limit)?;
+        rows.retain(|row| row.vg_name == vg.as_str());
+        Some(rows)
+    };
+    let all = rows(&["--foreign", "--shared"])?;
+    let is_hidden = || rows(&[]).map(|rows| rows.is_empty());
+    match &all[..] {
+        [row] => of_row(host, row, is_hidden()?, limit),
+        [] => None,
+        several => Some(twins(vg, several.len())),
+    }
+}
+
+impl GroupRow {
+    /// What keeps the locks of a group that nodes share.
+    fn manager(&self) -> Option<&str> {
+        Some(&*self.vg_lock_type).filter(|kind| !["", "none"].contains(kind))
+    }
+}
+
+fn of_row(host: &Host, row: &GroupRow, is_hidden: bool, limit: Duration) -> Option<String> {
+    let vg = &VgName::parse(&row.vg_name).ok()?;
+    if row.vg_exported {
+        return Some(exported(vg));
+    }
+    let owner = &row.vg_systemid;
+    match row.manager() {
+        None if !is_hidden || owner.is_empty() => None,
+        None => Some(format!(
+            "the volume group {vg} belongs to the host whose system ID is {owner:?} \
+             (lvmsystemid(7)), so this node leaves it alone. Run the pod there; or once that \
+             host uses none of its volumes, run `vgchange --systemid ID {vg}` there, with the \
+             ID that `lvm systemid` prints on this node"
+        )),
+        Some(manager) if is_hidden => Some(format!(
+            "the volume group {vg} is shared between nodes ({manager}), and LVM on this node does \
+             not use lvmlockd: set `use_lvmlockd = 1` in lvm.conf, start lvmlockd and {manager}, \
+             and run `vgchange --lockstart {vg}`"
+        )),
+        Some(_) => GroupLeases::ask(host, vg, limit).of(None).obstacle(vg),
+    }
+}
+
+/// Message about an exported group.
+pub fn exported(vg: &impl fmt::Display) -> String {
+    format!(
+        "the volume group {vg} is exported, so that it can move to another host (vgexport(8)); if it stays on this \
+         one, run `vgimport {vg}`"
+    )
+}
+
+/// Message about several groups of one name.
+pub fn twins(vg: &impl fmt::Display, number: usize) -> String {
+    format!(
+        "{number} volume groups are called {vg}, so LVM uses none of them by that name. Perhaps a disk was \
+         copied: compare them (`vgs -o vg_name,vg_uuid,pv_name`), and rename all but one (`vgrename UUID \
+         {vg}-2`)"
+    )
+}

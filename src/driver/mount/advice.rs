@@ -1,0 +1,84 @@
+//! What a person does about a filesystem that cannot be mounted or unmounted.
+
+use std::path::Path;
+
+use super::change::Source;
+use super::table::Table;
+use crate::host::{Kernel, Node, holders, own_name};
+use crate::names::{FsType, LvId, Shown};
+
+/// Why the kernel does not mount a btrfs that has a copy: it knows a filesystem by its UUID alone, and takes the second
+/// one for the first. It does so even if the first was unmounted, and is newer.
+pub fn twin(source: &Source) -> String {
+    let Source { id, node, .. } = source;
+    let own = by_hand(id, node, "btrfstune -u");
+    format!(
+        "a btrfs with the same UUID as that of {id} is mounted on this node, or the kernel remembers one that was \
+         written to later: a snapshot or a copy. Unmount or remove the other one, or give this one a UUID of its own \
+         ({own}) and run `{} adopt {id}`. What the kernel remembers goes with `btrfs device scan --forget`; where there \
+         is a btrfs of several disks, `btrfs device scan` follows",
+        own_name()
+    )
+}
+
+/// Whether the kernel refuses a filesystem for features that it does not know. The error code, EINVAL, means many
+/// things, so its log is read. Sources: Linux' fs/ext4/super.c, fs/btrfs/disk-io.c and `xfs_sb.c`.
+pub fn has_unknown_features(said: &str) -> bool {
+    let features = ["unsupported optional features", "compatible features"];
+    features.iter().any(|words| said.contains(words))
+}
+
+/// A command on the filesystem of a volume, for a person. An encrypted volume is closed by then.
+pub fn by_hand(id: &LvId, node: &Node, command: &str) -> String {
+    let device = id.device();
+    let shown = device.shown();
+    if node.name == device {
+        return format!("`{command} {shown}`");
+    }
+    format!(
+        "`cryptsetup open {shown} repair`, `{command} /dev/mapper/repair` and `cryptsetup close repair`"
+    )
+}
+
+/// Advice for a filesystem that mkfs of a node has made, and that no kernel may have mounted.
+pub fn without_data(fs: FsType, id: &LvId, encrypted: bool) -> String {
+    let empty = if encrypted {
+        format!("remove the volume (`lvremove {id}`) and create it anew")
+    } else {
+        let device = id.device();
+        let (device, me) = (device.shown(), own_name());
+        format!("run `wipefs --all {device} && {me} allow-format {id}`")
+    };
+    format!(
+        "If the driver has made it and no pod has had it, nothing is in it: have mkfs make what this kernel mounts \
+         (`mkfs_options` of {fs} in config.toml), and {empty}"
+    )
+}
+
+/// Why a mount cannot be taken off.
+pub fn busy(kernel: &Kernel, dir: &Path, id: u64) -> String {
+    let users = holders::of_mount(kernel, dir);
+    let table = Table::read(kernel).unwrap_or_default();
+    let on_top: Vec<String> = table
+        .on_top_of(id)
+        .map(|row| row.mount_point.shown().to_string())
+        .collect();
+    let dir = dir.shown();
+    if !users.is_empty() {
+        format!(
+            "{dir} is in use by {}; it is unmounted when they have ended",
+            holders::name_them(&users)
+        )
+    } else if !on_top.is_empty() {
+        format!(
+            "{dir} has other mounts on it ({}); unmount those first",
+            on_top.join(", ")
+        )
+    } else {
+        format!(
+            "{dir} is in use by the kernel or by a process that cannot be seen from here: a loop \
+             device (`losetup`), a swap file (`swapon`), an NFS export, another PID namespace, a \
+             mapped file; see `fuser -vm {dir}` on the host"
+        )
+    }
+}
