@@ -128,6 +128,31 @@ fn a_thin_volume_whose_pool_is_raid1_is_mounted_without_one_of_the_disks() {
     node.write("pod", &volume, "goes on");
     node.finds(&volume, "goes on");
     assert_eq!(group.tags("data"), tags);
+
+    // lvmthin(7) repairs a pool: with a disk away that costs the pool its metadata.
+    let (found, code) = node.json(&["doctor"]);
+    let found = found.as_array().unwrap();
+    let found = found.iter().filter(|one| one["severity"] != "ok");
+    let told: Vec<String> = found.map(ToString::to_string).collect();
+    let (of_group, of_volumes) = told.split_first().unwrap();
+    assert!(
+        of_group.contains("RAID below a pool") && code == 1,
+        "{told:?}"
+    );
+    assert_eq!(of_volumes.len(), 2, "{told:?}");
+    for one in of_volumes {
+        let is_told = one.contains("LVM says \\\"partial\\\"");
+        let is_harmless = one.contains("lvs -a -o +devices,lv_health_status thinraid\"");
+        assert!(is_told && is_harmless, "{one}");
+    }
+    let spare = Disk::new("thinraid-spare", 200 * MIB);
+    sh(&format!("vgextend -qq thinraid {}", spare.path()));
+    for part in ["pool_tdata", "pool_tmeta"] {
+        group.lv("lvconvert", &["--repair"], part);
+    }
+    run("vgreduce", &["-qq", "--removemissing", "thinraid"]);
+    node.finds(&volume, "goes on");
+    node.prints(&["doctor", "-q"], "", 0);
 }
 
 #[test]

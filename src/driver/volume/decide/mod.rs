@@ -22,3 +22,4 @@ pub use facts::{
 };
 pub use reason::{Reason, users};
 pub use rules::{decide, is_known_inactive, of_locks, require_no_writer};
+pub use space::require_no_fault;

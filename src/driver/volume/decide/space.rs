@@ -145,7 +145,12 @@ pub fn of_pool(pool: &Pool, wish: &Wish) -> Result<(), Reason> {
             limit,
         });
     }
-    // "out_of_data", "metadata_read_only", "failed", …: kernel and LVM have seen it break.
+    require_no_fault(pool)
+}
+
+/// Fails if kernel and LVM have seen a thin pool break: it is `failed`, `out_of_data` or `metadata_read_only`. A pool
+/// that LVM calls `partial` lacks a disk, and may be whole: it may be RAID.
+pub fn require_no_fault(pool: &Volume) -> Result<(), Reason> {
     if !pool.health.is_empty() && !pool.health.contains("partial") {
         return Err(Reason::PoolUnwell {
             pool: pool.id.clone(),

@@ -199,6 +199,7 @@ const ROWS: &[Row] = &[
     ("luks-header", "failed", "vg/data", "no answer", |f| f.of("data").header = Some("no answer".to_owned())),
     ("suspended", "warning", "vg/data", "dmsetup resume vg-data", |f| f.of("data").suspended = Some("vg-data".to_owned())),
     ("volume-health", "warning", "vg/pool", "lvconvert --repair vg/pool", |f| f.of("pool").volume.health = "failed".to_owned()),
+    ("volume-health", "warning", "vg/pool", "lvs -a -o +devices,lv_health_status vg\"", |f| f.of("pool").volume.health = "partial".to_owned()),
     ("pool-full", "warning", "vg/thin", "its thin pool vg/pool is nearly full", |f| { let mut pool = f.of("pool").volume.clone(); pool.data_percent = Some(95.0); f.of("thin").pool = Some(pool); }),
     ("missing-disks", "failed", "vg", "2 disks are missing", |f| f.group().group.missing = 2),
     ("mounts", "failed", "vg/gone", "pvs -a", |f| f.lvm().lost = LvId::parse("vg/gone").into_iter().collect()),
@@ -221,7 +222,7 @@ const ROWS: &[Row] = &[
     ("filesystem-full", "note", "vg/data", "lvextend --resizefs", |f| (f.of("data").is_ours, f.of("data").lack) = (false, Some(Lack::Space))),
     ("next-mount", "note", "vg/data", "is partial", |f| { f.of("data").is_ours = false; f.refuse("data", Reason::Partial); }),
     ("filesystem-full", "warning", "vg/data", "no inode is left", |f| f.of("data").lack = Some(Lack::Inodes)),
-    ("volume-health", "warning", "vg/data", "lvs -a -o +devices vg/data", |f| f.of("data").volume.health = "partial".to_owned()),
+    ("volume-health", "warning", "vg/data", "lvs -a -o +devices,lv_health_status vg\"", |f| f.of("data").volume.health = "partial".to_owned()),
     ("mkfs-unfinished", "warning", "vg/data", "mkfs.xfs was not seen to end", |f| f.record(&["flexvolume.making=xfs"])),
     ("may-be-formatted", "warning", "vg/data", "check vg/data", |f| f.record(&["flexvolume.mayformat=mark:1"])),
     ("kept-from-others", "warning", "vg/data", "lvchange -an vg/data", |f| f.of("data").is_kept_idle = true),
@@ -290,7 +291,7 @@ const RUN: &[(&str, &str)] = &[
     ("lvextend --extents +20%ORIGIN ", "tests/guest/doctor/faults.rs"),
     ("lvextend --size ", "tests/guest/doctor/faults.rs"),
     ("vgextend vg DISK && lvextend ", "only a person has the disk"),
-    ("lvs -a -o +devices ", "it only looks"),
+    ("lvs -a -o +devices", "it only looks"),
     ("lvchange -an -S pool_lv=", "the row pool_unwell of the refusals: the message has the same command"),
     ("lvchange -an ", "tests/shared/obstacles.rs"),
     ("vgmknodes ", "tests/guest/doctor/faults.rs"),
@@ -365,4 +366,15 @@ fn young_watched_and_already_named_things_are_no_fault() {
     let twins = facts.bad().0;
     let twins = twins.iter().filter(|one| one["check"] == "next-mount");
     assert_eq!(twins.count(), 1, "not one for each volume");
+}
+
+#[test]
+fn a_full_pool_is_to_be_extended_and_not_repaired() {
+    let mut facts = well();
+    let pool = &mut facts.of("pool").volume;
+    (pool.health, pool.data_percent) = ("out_of_data".to_owned(), Some(100.0));
+    let commands = facts.bad().0.into_iter();
+    let commands: Vec<_> = commands.map(|one| one["command"].clone()).collect();
+    let extend = Value::from("lvextend --size +13M vg/pool");
+    assert_eq!(commands, [Value::Null, extend]);
 }

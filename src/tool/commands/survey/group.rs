@@ -94,8 +94,9 @@ impl GroupHealth {
             finding.why("volumes on it cannot be activated, unless they are RAID or mirrored");
         Some(finding.run(format!(
             "pvs -o pv_name,vg_name,pv_uuid,pv_missing; lsblk; dmesg; and bring it back. If it is lost: lvs -a -o \
-             +devices {vg}; lvconvert --repair for each RAID volume; for each other one what `{} check {vg}` says, \
-             and lvremove of what is to be restored from a backup; and then vgreduce --removemissing {vg}",
+             +devices {vg}; lvconvert --repair for each RAID volume, and for the RAID below a pool instead of the pool \
+             (POOL_tdata, POOL_tmeta); for each other one what `{} check {vg}` says, and lvremove of what is to be \
+             restored from a backup; and then vgreduce --removemissing {vg}",
             own_name()
         )))
     }

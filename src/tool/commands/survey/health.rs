@@ -11,6 +11,7 @@ use driver::lvm::{LeaseState, Volume};
 use driver::names::Shown;
 use driver::volume::{
     Content, Decision, Device, Facts, Place, Reason, extend_pool, of_locks, repair_pool,
+    require_no_fault,
 };
 
 /// The word for a volume with which nothing is wrong.
@@ -184,12 +185,17 @@ impl Health {
         }
         let finding = Finding::warning("volume-health", format!("LVM says {health:?}"));
         let finding = finding.word(health);
-        Some(if self.volume.is_pool() {
+        let is_broken = self.volume.is_pool() && require_no_fault(&self.volume).is_err();
+        Some(if !is_broken {
+            let why = "it may lose data, or cannot be activated";
+            let command = format!("lvs -a -o +devices,lv_health_status {}", id.vg());
+            finding.why(why).run(command)
+        } else if self.volume.is_pool_filled_to(self.limit) {
+            // A repair gives it no room.
+            finding.why("its volumes cannot be written until it has room")
+        } else {
             let finding = finding.why("the driver does not write to its volumes");
             finding.run(repair_pool(id))
-        } else {
-            let why = "it may lose data, or cannot be activated";
-            finding.why(why).run(format!("lvs -a -o +devices {id}"))
         })
     }
 
