@@ -8,7 +8,7 @@ use crate::mount::Row;
 use crate::names::{Bytes, FsType, Shown};
 use crate::reply::Reply;
 use crate::volume::{
-    Decision, Device, Facts, HeldLocks, Inside, Job, Purpose, Subject, Wish, give_up,
+    Decision, Device, Facts, HeldLocks, Inside, Job, Purpose, Step, Subject, Wish, give_up,
 };
 
 /// `expandfs <options> <device> <dir> <new> <old>` and `expandvolume <options> <dir> <new> <old>`:
@@ -21,7 +21,7 @@ pub fn run(job: &Job, size: Bytes) -> Result<Reply> {
         ..job.wish()
     };
     let grown = job.conduct(&wish, |seen, decision, locks| {
-        grow_all(job, &seen.facts, &decision, locks).map(Some)
+        grow_all(job, &seen.facts, &decision, locks).map(Step::Done)
     });
     give_up(job.subject);
     let (size, later) = grown?;

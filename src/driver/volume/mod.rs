@@ -8,6 +8,7 @@ mod job;
 mod kernel_tables;
 pub mod lock;
 mod look;
+mod step;
 
 pub(crate) use act::{
     bring_up, close, close_leftovers, ensure_not_suspended, give_up, release, release_named,
@@ -22,3 +23,4 @@ pub(crate) use job::Job;
 pub use job::Subject;
 pub use kernel_tables::{all_inside, volume_of};
 pub use look::{Asker, HeldLocks, Known, Tables, look_under_lock};
+pub(crate) use step::Step;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Error, Result};
+use anyhow::{Context, Error, Result, bail};
 use nix::libc::{EINVAL, ENOENT, ESTALE};
 
 use super::encrypted;
@@ -20,9 +20,10 @@ use crate::reply::after_undo;
 use crate::volume::decide::{
     Decision, Elsewhere, Grow, Mount, Place, Reason, Refusal, writable_again,
 };
-use crate::volume::device::{Failure, Pinned, is_shut_down};
+use crate::volume::device::{Device, Failure, Pinned, is_shut_down};
 use crate::volume::job::{Job, Subject};
 use crate::volume::look::{HeldLocks, Look};
+use crate::volume::step::Step;
 
 /// Mounts the volume's filesystem at `dir`. Returns warnings to show although the call succeeded. A repeated call
 /// succeeds and changes nothing.
@@ -34,9 +35,9 @@ pub fn bring_up(job: &Job, dir: &Path) -> Result<Vec<String>> {
     };
     // Directories come before slow steps: kubelet may remove the directory of a pod that has gone, and a mount made
     // there afterwards would never be unmounted. What is mounted there already may hang.
-    let (mut made, mut are_made) = (Vec::new(), Ok(()));
+    let (mut new_dirs, mut are_made) = (Vec::new(), Ok(()));
     if mounted_at(kernel, dir)?.is_none() {
-        made.extend(dir.ancestors().take_while(|dir| !kernel.exists(dir)));
+        new_dirs.extend(dir.ancestors().take_while(|dir| !kernel.exists(dir)));
         are_made = make_dirs(kernel, dir);
     }
     let mounted = are_made.and_then(|()| {
@@ -45,71 +46,95 @@ pub fn bring_up(job: &Job, dir: &Path) -> Result<Vec<String>> {
         })
     });
     mounted.inspect_err(|_| {
-        for dir in made {
+        for dir in new_dirs {
             // Fails, rightly, if somebody has put something there.
             let _ = kernel.remove_dir(dir);
         }
     })
 }
 
-/// Carries out what was decided for a volume that is active. `None`: all is to be looked at again.
+/// Carries out what was decided for a volume that is active.
 fn mount(
     job: &Job,
     mut seen: Look,
     decision: Decision,
     locks: &HeldLocks,
-) -> Result<Option<Vec<String>>> {
+) -> Result<Step<Vec<String>>> {
     let Subject { host, id, .. } = job.subject;
     let dir = job.dir.context("no directory to mount on")?;
-    match &decision {
-        Decision::Ready => return Ok(Some(Vec::new())),
+    match decision {
+        Decision::Ready => Ok(Step::Done(Vec::new())),
         // The node's config has changed, or somebody has changed the mount.
         Decision::Restrict { row, flags } => {
-            return restrict(host.kernel, row, dir, *flags).map(|()| Some(Vec::new()));
+            restrict(host.kernel, &row, dir, flags)?;
+            Ok(Step::Done(Vec::new()))
         }
-        _ => {}
-    }
-    job.note_name(seen.facts.volume());
-    let lock = locks.of_volume()?;
-    let is_new = !matches!(decision, Decision::Mount(_));
-    let on = seen.facts.top().cloned();
-    let on = on.with_context(|| format!("{id} has no device"))?;
-    let made = match decision {
         Decision::Bind(from) => {
-            return match bind(host.kernel, &from, dir, job.wish().restrictions(&from)) {
+            job.note_name(seen.facts.volume());
+            match bind(host.kernel, &from, dir, job.wish().restrictions(&from)) {
                 // An unmount takes no lock: the mount to bind from may have just gone.
-                Err(error) if is_gone(&error) => Ok(None),
-                done => done.map(|()| Some(Vec::new())),
-            };
+                Err(error) if is_gone(&error) => {
+                    Ok(Step::LookAgain("the mount to bind from is gone"))
+                }
+                done => done.map(|()| Step::Done(Vec::new())),
+            }
         }
         Decision::Open { read_only } => {
-            return encrypted::open(job, &mut seen, read_only, lock).map(|()| None);
+            job.note_name(seen.facts.volume());
+            encrypted::open(job, &mut seen, read_only, locks.of_volume()?)?;
+            Ok(Step::LookAgain("it was opened"))
         }
-        Decision::Mount(how) => Some((how, on)),
-        Decision::Make { permit, how } => make(job, &mut seen, permit, &how, lock)?,
-        _ => None,
-    };
-    let Some((how, on)) = made else {
-        return Ok(None);
-    };
-    // e2fsck and mount(8) claim the device themselves. The pin keeps its number until it is mounted.
+        Decision::Mount(how) => {
+            job.note_name(seen.facts.volume());
+            let on = seen.facts.top().cloned();
+            let on = on.with_context(|| format!("{id} has no device"))?;
+            first_mount(job, dir, seen, (how, on), false, locks.of_volume()?)
+        }
+        Decision::Make { permit, how } => {
+            job.note_name(seen.facts.volume());
+            let lock = locks.of_volume()?;
+            match make(job, &mut seen, permit, &how, lock)? {
+                Step::Done(made) => first_mount(job, dir, seen, made, true, lock),
+                Step::LookAgain(why) => Ok(Step::LookAgain(why)),
+            }
+        }
+        // `conduct` does these, or a call that grows the volume.
+        Decision::Look(_)
+        | Decision::Extend(_)
+        | Decision::Create(_)
+        | Decision::Activate
+        | Decision::Resume
+        | Decision::Refuse(_) => bail!("{decision:?} is no decision about a mount of {id}"),
+    }
+}
+
+/// Mounts a filesystem that is mounted nowhere here. `is_new`: this very call has made it.
+fn first_mount(
+    job: &Job,
+    dir: &Path,
+    mut seen: Look,
+    (how, on): (Mount, Device),
+    is_new: bool,
+    lock: &Lock,
+) -> Result<Step<Vec<String>>> {
+    // The pin keeps the device's number until it is mounted.
     let first = FirstMount {
         job,
         dir,
         volume: seen.facts.require_volume()?.clone(),
-        on: on.pin(host.kernel)?,
+        on: on.pin(job.subject.host.kernel)?,
         how,
         is_new,
         lock,
     };
-    seen.claim = None;
+    seen.release_claim();
     let mut remarks = Vec::from_iter(first.prepare()?);
     // The device is pinned, and this call has the volume's lock: only another user can have come meanwhile.
     if seen.took_long() && !seen.is_still_free()? {
-        return Ok(None);
+        return Ok(Step::LookAgain("it has another user"));
     }
     remarks.extend(first.mount()?);
-    Ok(Some(remarks))
+    Ok(Step::Done(remarks))
 }
 
 fn is_gone(error: &Error) -> bool {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::host::Lock;
-use crate::lvm::{self, Found, Tags, Volume};
+use crate::lvm::{self, Found, Volume};
 use crate::names::{Bytes, Shown};
 use crate::volume::decide::{Decision, Reason, Refusal, Wish, is_known_inactive, repair_pool};
 use crate::volume::device::Device;
@@ -14,19 +14,21 @@ use crate::volume::job::{Job, Subject};
 use crate::volume::kernel_tables::is_in_kernel;
 use crate::volume::lock;
 use crate::volume::look::{Asker, HeldLocks, Look, Made, look_under_lock};
+use crate::volume::step::Step;
 
 impl Job<'_> {
     /// Creates the volume if the config allows that, activates it, resumes it, and takes its lock, all as far as
-    /// `wish` needs. Every other decision is for `act`, which returns `None` to look again.
+    /// `wish` needs. Every other decision is for `act`.
     pub fn conduct<T>(
         &self,
         wish: &Wish,
-        act: impl Fn(Look, Decision, &mut HeldLocks) -> Result<Option<T>>,
+        act: impl Fn(Look, Decision, &mut HeldLocks) -> Result<Step<T>>,
     ) -> Result<T> {
         const TRIES: usize = 8;
         let Subject { host, config, id } = self.subject;
         let patience = config.limits.lock;
         let (mut locks, mut made, mut activated) = (HeldLocks::default(), None, None);
+        let mut again = "";
         for _ in 0..TRIES {
             // It is good for one look.
             let listed = activated.take();
@@ -38,32 +40,39 @@ impl Job<'_> {
             };
             let (seen, decision) =
                 look_under_lock(self.subject, asker, wish, patience, &mut locks)?;
-            match decision {
+            again = match decision {
                 Decision::Refuse(reason) => return Err(Refusal::of(id, reason).into()),
                 Decision::Look(_) => {
                     locks.group = Some(lock::hold_group(host.kernel, id.vg(), patience)?);
+                    "the group's lock was taken"
                 }
                 // lvcreate activates it.
-                Decision::Create(size) => made = self.create(wish, size, locks.group.take())?,
-                Decision::Activate => activated = self.activate(seen, wish, &mut locks)?,
+                Decision::Create(size) => {
+                    made = self.create(wish, size, locks.group.take())?;
+                    "it was created"
+                }
+                Decision::Activate => {
+                    activated = self.activate(seen, wish, &mut locks)?;
+                    "it was activated"
+                }
                 Decision::Resume => {
-                    let device = seen.facts.device.as_ref();
-                    let device = device.context("a volume without a device is suspended")?;
-                    // Other questions may have taken long since LVM told of the unused table.
-                    if is_left_suspended(self.subject, device)? {
-                        resume(self.subject, device, locks.of_volume()?)?;
-                    }
-                    require_not_suspended(self.subject, device)?;
+                    self.resume(&seen, &locks)?;
+                    "it was resumed"
                 }
-                decision => {
-                    if let Some(done) = act(seen, decision, &mut locks)? {
-                        return Ok(done);
-                    }
-                }
-            }
+                decision @ (Decision::Ready
+                | Decision::Extend(_)
+                | Decision::Restrict { .. }
+                | Decision::Bind(_)
+                | Decision::Mount(_)
+                | Decision::Open { .. }
+                | Decision::Make { .. }) => match act(seen, decision, &mut locks)? {
+                    Step::Done(done) => return Ok(done),
+                    Step::LookAgain(why) => why,
+                },
+            };
         }
         bail!(
-            "what is known of {id} changes all the time, or something else is mounted over its mounts \
+            "what is known of {id} changes all the time (last: {again}), or something else is mounted over its mounts \
              (`findmnt`); repeat the call"
         )
     }
@@ -71,7 +80,15 @@ impl Job<'_> {
     /// The device of the volume. Activates the volume if needed; creates it if it is missing and the config allows
     /// that. An active volume is found in the kernel's own tables, without a process.
     pub fn ensure_active(&self) -> Result<Device> {
-        let device = self.conduct(&self.wish(), |seen, _, _| Ok(seen.facts.device.clone()))?;
+        let device = self.conduct(&self.wish(), |seen, decision, _| {
+            if decision != Decision::Ready {
+                bail!("{decision:?} is no decision about a device");
+            }
+            let device = seen.facts.device.clone();
+            device
+                .map(Step::Done)
+                .context("an active volume has no device")
+        })?;
         self.note_name(None);
         Ok(device)
     }
@@ -104,6 +121,17 @@ impl Job<'_> {
             let lv_uuid = device.lv_uuid;
             Some(Made { lv_uuid, written })
         }))
+    }
+
+    /// Resumes the volume if a killed LVM command left it suspended.
+    fn resume(&self, seen: &Look, locks: &HeldLocks) -> Result<()> {
+        let device = seen.facts.device.as_ref();
+        let device = device.context("a volume without a device is suspended")?;
+        // Other questions may have taken long since LVM told of the unused table.
+        if is_left_suspended(self.subject, device)? {
+            resume(self.subject, device, locks.of_volume()?)?;
+        }
+        require_not_suspended(self.subject, device)
     }
 
     /// Activates the volume. Its lock keeps the last unmount of another pod from deactivating it before this call
@@ -188,46 +216,6 @@ impl Job<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Writes kubelet's name of the volume into a tag of the volume, before the mount. `detach` and a repeated
-    /// `unmount` are told only this name. They need it only to deactivate: if the config says so, or nodes share the
-    /// group. A failure is only logged. `known`: LVM's row of the volume, if LVM was asked.
-    pub fn note_name(&self, known: Option<&Volume>) {
-        let Subject { host, config, id } = self.subject;
-        let may_be = config.deactivate || lvm::has_lvmlockd(host);
-        if self.options.volume_name.is_none() || !may_be {
-            return;
-        }
-        let volume = match known {
-            Some(volume) => Ok(Some(volume.clone())),
-            None => lvm::find(host, id).map(|found| match found {
-                Found::Volume(volume) => Some(*volume),
-                _ => None,
-            }),
-        };
-        let noted = match volume {
-            Ok(Some(volume)) if config.deactivate || volume.lock.is_some() => {
-                self.note(&volume, None)
-            }
-            found => found.map(drop),
-        };
-        if let Err(error) = noted {
-            host.log.about("unnoted", &format!("{error:#}"));
-        }
-    }
-
-    fn note(&self, volume: &Volume, lock: Option<&Lock>) -> Result<()> {
-        let name = self.options.volume_name.as_ref();
-        let tag = name.map(lvm::volume_tag);
-        let Some(tag) = tag.filter(|tag| !volume.record.tags.contains(tag)) else {
-            return Ok(());
-        };
-        let tags = Tags {
-            add: vec![tag],
-            ..Tags::default()
-        };
-        lvm::retag(self.subject.host, volume.target(), &tags, lock)
     }
 }
 

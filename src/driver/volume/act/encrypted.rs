@@ -64,9 +64,9 @@ pub fn open(job: &Job, seen: &mut Look, read_only: bool, lock: &Lock) -> Result<
     if seen.facts.top() != Some(&device) {
         close_unused(job.subject, lock)?;
     }
-    // cryptsetup claims the device itself. The pin keeps its number.
+    // It keeps the device's number without the claim.
     let pin = device.clone().pin(host.kernel)?;
-    seen.claim = None;
+    seen.release_claim();
     let is_made = seen.facts.require_volume()?.record.luks.is_some();
     let opened = opened(job, &pin, read_only, &key, lock).map(drop);
     opened.map_err(|error| {

@@ -3,129 +3,188 @@
 
 use anyhow::{Context, Error, Result, bail};
 
-use super::encrypted;
+use super::encrypted::{self, NewHeader};
 use crate::crypt::HEADER_SIZE;
 use crate::fs::{self, Family};
 use crate::host::{Lock, ToolError};
-use crate::lvm::{Tags, making_in_luks_tag, making_tag, retag};
-use crate::names::Filesystem;
+use crate::lvm::{Tags, Volume, making_in_luks_tag, making_tag, retag};
+use crate::names::{Filesystem, FsType};
 use crate::reply::after_undo;
 use crate::volume::decide::{Content, Decision, Lvm, Making, Mount, Permit};
 use crate::volume::device::{Device, Pinned};
 use crate::volume::job::{Job, Subject};
 use crate::volume::look::{Asker, Look};
+use crate::volume::step::Step;
 
-/// Makes a filesystem on a volume, or inside it, and says how that is mounted and which device it is on. `None`: the
-/// volume has changed since the decision; nothing was made, and its tags are as before. A tag is set before mkfs and
-/// replaced after it, so that a killed mkfs can be recognised.
+/// Makes a filesystem on a volume, or inside it, and says how that is mounted and which device it is on. Looks again if
+/// the volume has changed since the decision: nothing was made, and its tags are as before.
 pub fn make(
     job: &Job,
     seen: &mut Look,
     permit: Permit,
     how: &Making,
     lock: &Lock,
-) -> Result<Option<(Mount, Device)>> {
-    let fs = permit.fs();
-    let Subject { host, id, .. } = job.subject;
+) -> Result<Step<(Mount, Device)>> {
     // Before anything is written: without its key nothing is.
     let header = match how {
         Making::InLuks { uuid } => Some(job.new_header(uuid.as_deref())?),
         Making::Plain { .. } | Making::Inside => None,
     };
-    let (device, lvm) = (seen.facts.device.clone(), seen.facts.lvm.clone());
-    let (Some(device), Some(Lvm::Volume { volume, .. })) = (&device, &lvm) else {
-        bail!("{id} was not looked at");
-    };
-    let record = &volume.record;
-    let opened = || seen.facts.top()?.luks.clone();
-    let making = match (how, &header) {
-        (Making::Plain { .. }, _) => making_tag(fs),
-        (_, Some(header)) => making_in_luks_tag(fs, &header.uuid),
-        (_, None) => making_in_luks_tag(fs, &opened().unwrap_or_default()),
-    };
-    let is_begun = record.tags.contains(&making);
-    let begun = record.replaced_by(making.clone());
-    let take_back = || {
-        let tags = Tags {
-            add: begun.remove.clone(),
-            remove: begun.add.clone(),
-        };
-        retag(host, device.target(), &tags, Some(lock))
-    };
-    if !is_begun {
-        device.require_still_there(host.kernel)?;
-        retag(host, device.target(), &begun, Some(lock))?;
-    }
-    let ready = || -> Result<Option<Pinned>> {
-        let is_as_it_was = seen.is_as_it_was()?;
-        // The claim must go, because mkfs opens the device exclusively. This second descriptor keeps the kernel
-        // from removing the device and giving its number to another.
-        let on = seen.facts.top().unwrap_or(device);
-        is_as_it_was
-            .then(|| on.clone().pin(host.kernel))
-            .transpose()
-    };
-    let pin = match ready() {
-        Ok(Some(pin)) => pin,
-        // mkfs did not run: remove its tag, unless an earlier mkfs set it.
-        other => {
-            let undo = if is_begun { Ok(()) } else { take_back() };
-            return match other {
-                Err(error) => Err(after_undo(error, undo)),
-                Ok(_) => undo.map(|()| None),
-            };
+    let begun = Begun::record(job, seen, permit.fs(), how, header.as_ref(), lock)?;
+    let on = match begun.still_as_seen(seen) {
+        Ok(Some(on)) => on,
+        Ok(None) => {
+            begun.take_back()?;
+            return Ok(Step::LookAgain("it has changed before mkfs"));
         }
+        Err(error) => return Err(after_undo(error, begun.take_back())),
     };
-    seen.claim = None;
-
+    seen.release_claim();
     let is_again = matches!(how, Making::Plain { again: true } | Making::Inside);
     let made = match &header {
         // Noise, which mkfs might take for something.
-        Some(header) => encrypted::format(job, &pin, permit, header, lock)
-            .and_then(|(inside, permit)| written(job, inside, permit, true, lock)),
-        None => written(job, pin, permit, is_again, lock),
+        Some(header) => encrypted::format(job, &on, permit, header, lock)
+            .and_then(|(inside, permit)| write(job, inside, permit, true, lock)),
+        None => write(job, on, permit, is_again, lock),
     };
-    let on = match made {
-        Ok(on) => on,
-        Err(error) => {
-            // A mkfs that refused may have written nothing: look whether the volume is still blank.
-            let mut now = Look::at(job.subject, Asker::default());
-            now.facts.lvm.clone_from(&lvm);
-            let wish = job.wish();
-            let is_untouched = !is_begun
-                && !is_again
-                && has_refused(&error)
-                && matches!(now.settle(&wish), Ok(Decision::Make { .. }))
-                && matches!(now.facts.content, Some(Content::Blank { .. }));
-            return Err(if is_untouched {
-                after_undo(error, take_back())
-            } else {
-                error
-            });
+    match made {
+        Ok(on) => begun.finish(on).map(Step::Done),
+        Err(error) if !is_again && begun.is_untouched(&error) => {
+            Err(after_undo(error, begun.take_back()))
         }
-    };
-    let made = fs::superblock_of(host, None, (&on.file, &on.device.path))
-        .with_context(|| format!("looking at the {fs} that was made on {}", device.id))?
-        .filter(|made| made.family == Family::of(fs) && !made.in_progress)
-        .with_context(|| {
-            format!(
-                "mkfs.{fs} said that it succeeded, but {} does not hold {fs}; see the kernel's log \
-                 for write errors",
-                device.id
-            )
-        })?;
-    let uuid = made.uuid;
-    let filesystem = Filesystem { fs, uuid };
-    let mut tags = record.holding(&filesystem, on.device.luks.as_deref());
-    if !is_begun {
-        tags.remove.push(making);
+        Err(error) => Err(error),
     }
-    retag(host, device.target(), &tags, Some(lock))?;
-    Ok(Some((Mount::of_made(filesystem), on.device)))
+}
+
+/// A volume whose tag says that mkfs is at work, so that a killed mkfs can be recognised.
+struct Begun<'a> {
+    job: &'a Job<'a>,
+    fs: FsType,
+    device: Device,
+    /// What LVM said of the volume before.
+    volume: Volume,
+    lvm: Lvm,
+    /// The tag.
+    making: String,
+    /// An earlier mkfs, which was killed, has set the tag.
+    is_repeated: bool,
+    lock: &'a Lock,
+}
+
+impl<'a> Begun<'a> {
+    /// Sets the tag, unless the volume has it.
+    fn record(
+        job: &'a Job<'a>,
+        seen: &Look,
+        fs: FsType,
+        how: &Making,
+        header: Option<&NewHeader>,
+        lock: &'a Lock,
+    ) -> Result<Self> {
+        let Subject { host, id, .. } = job.subject;
+        let facts = &seen.facts;
+        let (Some(device), Some(lvm)) = (facts.device.clone(), facts.lvm.clone()) else {
+            bail!("{id} was not looked at");
+        };
+        let volume = facts.require_volume()?.clone();
+        let opened = facts.top().and_then(|top| top.luks.clone());
+        let making = match (how, header) {
+            (Making::Plain { .. }, _) => making_tag(fs),
+            (Making::InLuks { .. } | Making::Inside, Some(new)) => {
+                making_in_luks_tag(fs, &new.uuid)
+            }
+            (Making::InLuks { .. } | Making::Inside, None) => {
+                making_in_luks_tag(fs, &opened.unwrap_or_default())
+            }
+        };
+        let begun = Self {
+            job,
+            fs,
+            device,
+            lvm,
+            is_repeated: volume.record.tags.contains(&making),
+            volume,
+            making,
+            lock,
+        };
+        if !begun.is_repeated {
+            begun.device.require_still_there(host.kernel)?;
+            begun.retag(&begun.tags())?;
+        }
+        Ok(begun)
+    }
+
+    fn tags(&self) -> Tags {
+        self.volume.record.replaced_by(self.making.clone())
+    }
+
+    fn retag(&self, tags: &Tags) -> Result<()> {
+        let host = self.job.subject.host;
+        retag(host, self.device.target(), tags, Some(self.lock))
+    }
+
+    /// Looks once more, since LVM's lock may have taken long. Returns the device to write to. `None`: it has changed.
+    fn still_as_seen(&self, seen: &Look) -> Result<Option<Pinned>> {
+        if !seen.is_as_it_was()? {
+            return Ok(None);
+        }
+        // mkfs opens the device exclusively, so the claim must go. This second descriptor keeps the kernel from
+        // removing the device and giving its number to another.
+        let on = seen.facts.top().unwrap_or(&self.device).clone();
+        on.pin(self.job.subject.host.kernel).map(Some)
+    }
+
+    /// Removes the tag of a mkfs that has written nothing, unless an earlier mkfs set it.
+    fn take_back(&self) -> Result<()> {
+        if self.is_repeated {
+            return Ok(());
+        }
+        let Tags { add, remove } = self.tags();
+        self.retag(&Tags {
+            add: remove,
+            remove: add,
+        })
+    }
+
+    /// Whether a mkfs that failed has written nothing: it refused, and the volume is still blank.
+    fn is_untouched(&self, error: &Error) -> bool {
+        if self.is_repeated || !has_refused(error) {
+            return false;
+        }
+        let mut now = Look::at(self.job.subject, Asker::default());
+        now.facts.lvm = Some(self.lvm.clone());
+        let decision = now.settle(&self.job.wish());
+        matches!(decision, Ok(Decision::Make { .. }))
+            && matches!(now.facts.content, Some(Content::Blank { .. }))
+    }
+
+    /// Looks what mkfs has made on this device, and records it in place of the tag.
+    fn finish(&self, on: Pinned) -> Result<(Mount, Device)> {
+        let (fs, id) = (self.fs, &self.device.id);
+        let host = self.job.subject.host;
+        let made = fs::superblock_of(host, None, (&on.file, &on.device.path))
+            .with_context(|| format!("looking at the {fs} that was made on {id}"))?
+            .filter(|made| made.family == Family::of(fs) && !made.in_progress)
+            .with_context(|| {
+                format!(
+                    "mkfs.{fs} said that it succeeded, but {id} does not hold {fs}; see the kernel's log for write \
+                     errors"
+                )
+            })?;
+        let uuid = made.uuid;
+        let filesystem = Filesystem { fs, uuid };
+        let luks = on.device.luks.as_deref();
+        let mut tags = self.volume.record.holding(&filesystem, luks);
+        if !self.is_repeated {
+            tags.remove.push(self.making.clone());
+        }
+        self.retag(&tags)?;
+        Ok((Mount::of_made(filesystem), on.device))
+    }
 }
 
 /// Runs mkfs. Returns the device with the filesystem.
-fn written(job: &Job, on: Pinned, permit: Permit, again: bool, lock: &Lock) -> Result<Pinned> {
+fn write(job: &Job, on: Pinned, permit: Permit, again: bool, lock: &Lock) -> Result<Pinned> {
     let fs = permit.fs();
     let Subject { host, config, id } = job.subject;
     let more = config.mkfs_options(id.vg(), fs);

@@ -6,6 +6,7 @@ mod conduct;
 mod encrypted;
 mod make;
 mod release;
+mod volume_name;
 
 pub use bring_up::bring_up;
 pub use conduct::ensure_not_suspended;

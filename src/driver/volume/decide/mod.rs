@@ -6,6 +6,7 @@ mod content;
 mod decision;
 mod encrypted;
 mod facts;
+mod listed;
 mod message;
 mod reason;
 mod rules;
@@ -20,6 +21,7 @@ pub use facts::{
     Content, Decrypted, Doubt, Elsewhere, Facts, FilesystemState, Fitting, Ground, Lvm, Mounted,
     Occupied, Openers, Place, Pool, Room, Sectors, There, Uses,
 };
+pub use listed::is_known_inactive;
 pub use reason::{Reason, users};
-pub use rules::{decide, is_known_inactive, of_locks, require_no_writer};
+pub use rules::{decide, of_locks, require_no_writer};
 pub use space::require_no_fault;

@@ -5,45 +5,21 @@
 use super::content::{is_harmed, of_content, require_kind, require_type};
 use super::decision::{Decision, Level, Purpose, Ruling, Wish};
 use super::facts::{Facts, Lvm, Mounted, Place, There, Uses};
+use super::listed::by_listing;
 use super::reason::{Reason, users};
 use super::space::{absent, of_pool, of_sectors, of_size};
 use crate::lvm::{LeaseState, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, VgName};
 
-/// Every rule of "Never lose data". What LVM said before this call activated the volume is enough to mount the
-/// recorded filesystem. For all else LVM is asked again.
+/// Every rule of "Never lose data".
 pub fn decide(facts: &Facts, wish: &Wish) -> Decision {
-    match of_all(facts, wish).unwrap_or_else(Decision::Refuse) {
-        decision if !facts.listed_inactive => decision,
-        Decision::Look(level) => Decision::Look(level),
-        Decision::Mount(mount)
-            if !mount.record
-                && mount.alive.is_none()
-                && !facts.read_only
-                && facts
-                    .volume()
-                    .is_some_and(|volume| is_known_inactive(volume, wish)) =>
-        {
-            Decision::Mount(mount)
-        }
-        _ => Decision::Look(Level::Lvm),
+    let decision = of_all(facts, wish).unwrap_or_else(Decision::Refuse);
+    if facts.listed_inactive {
+        by_listing(decision, facts, wish)
+    } else {
+        decision
     }
-}
-
-/// Whether LVM knows all of this volume that matters to a mount while the volume is not active: it is recorded and
-/// plain, and no other volume or node has to do with it.
-pub fn is_known_inactive(volume: &Volume, wish: &Wish) -> bool {
-    let record = &volume.record;
-    wish.purpose == Purpose::Filesystem
-        && record.made.is_some()
-        && record.content_tags().count() == 1
-        && record.luks.is_none()
-        && ["linear", "striped"].contains(&volume.layout.as_str())
-        && volume.role == "public"
-        && volume.pool.is_none()
-        && volume.health.is_empty()
-        && volume.lock.is_none()
 }
 
 /// The rules, from cheap facts to dear ones. What a device holds is decided in [`of_content`].

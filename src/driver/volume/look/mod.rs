@@ -103,7 +103,7 @@ pub struct Look<'a> {
     asked_for_users: Cell<Instant>,
     pub facts: Facts,
     /// The open device. For a call it is claimed: nobody else can claim it while this lives.
-    pub claim: Option<Arc<File>>,
+    claim: Option<Arc<File>>,
     /// Sectors written to the device when LVM was asked: see [`Device::written`].
     written: Option<u64>,
 }
@@ -136,6 +136,11 @@ impl<'a> Look<'a> {
             claim: None,
             written: None,
         }
+    }
+
+    /// Lets a tool claim the device: mkfs, e2fsck, mount(8) and cryptsetup open it exclusively themselves.
+    pub fn release_claim(&mut self) {
+        self.claim = None;
     }
 
     /// Whether the look took so long that others may have changed something.

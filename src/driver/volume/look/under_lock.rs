@@ -1,4 +1,12 @@
 //! Looks at a volume under its locks, for calls and for commands.
+//!
+//! | the volume | locks taken | then |
+//! |---|---|---|
+//! | active, and by the kernel's tables nothing is to be done or all is refused | none | decided |
+//! | active | the volume's | all is looked at again |
+//! | active, and to grow | the group's, too, until LVM has extended it | LVM is asked |
+//! | not active | none | LVM is asked: it is to be activated, created or refused |
+//! | new: tag `flexvolume.new` | the group's, given up at once: a killed call's lvcreate has ended then | all is looked at again |
 
 use std::time::Duration;
 
@@ -9,8 +17,10 @@ use crate::host::{Kernel, Lock};
 use crate::lvm::Target;
 use crate::names::LvUuid;
 use crate::volume::decide::{Decision, Level, Purpose, Wish};
+use crate::volume::device::Device;
 use crate::volume::job::Subject;
 use crate::volume::lock;
+use crate::volume::step::Step;
 
 /// The locks that are held.
 #[derive(Default)]
@@ -32,7 +42,8 @@ impl HeldLocks {
         lock.context("the volume's lock is not held")
     }
 
-    /// Takes the volume's lock, unless it is held. A holder of the group's lock waits for no other.
+    /// Takes the volume's lock, unless it is held. First gives up all other locks: nobody may wait while holding the
+    /// group's.
     pub fn hold_volume(
         &mut self,
         kernel: &Kernel,
@@ -47,6 +58,10 @@ impl HeldLocks {
         }
         Ok(())
     }
+
+    fn lacks(&self, device: &Device) -> bool {
+        self.of.as_ref() != Some(&device.lv_uuid)
+    }
 }
 
 /// Looks at a volume until the decision needs no more facts. Waits up to `patience` for each lock not yet held,
@@ -59,18 +74,13 @@ pub fn look_under_lock<'a>(
     patience: Duration,
     holding: &mut HeldLocks,
 ) -> Result<(Look<'a>, Decision)> {
-    let (kernel, vg) = (subject.host.kernel, subject.id.vg());
+    let kernel = subject.host.kernel;
     loop {
         let mut seen = Look::at(subject, asker);
         let device = seen.facts.device.clone();
-        let unlocked = device.filter(|device| holding.of.as_ref() != Some(&device.lv_uuid));
-        if let Some(device) = unlocked {
-            if !asker.is_person {
-                let decision = seen.settle_up_to(Level::Uses, wish)?;
-                if let Decision::Ready | Decision::Restrict { .. } | Decision::Refuse(_) = decision
-                {
-                    return Ok((seen, decision));
-                }
+        if let Some(device) = device.filter(|device| holding.lacks(device)) {
+            if let Some(decision) = without_lock(&mut seen, wish)? {
+                return Ok((seen, decision));
             }
             holding.hold_volume(kernel, device.target(), patience)?;
             // Of many volumes that were listed just now, only those that are read are looked for again.
@@ -78,31 +88,65 @@ pub fn look_under_lock<'a>(
                 continue;
             }
         }
-        if matches!(wish.purpose, Purpose::Size(_)) && seen.facts.device.is_some() {
-            // Until LVM has extended it, nobody else takes what was free when LVM was asked.
-            if holding.group.is_none() {
-                holding.group = Some(lock::hold_group(kernel, vg, patience)?);
-            }
+        match with_locks(&mut seen, wish, patience, holding)? {
+            Step::Done(decision) => return Ok((seen, decision)),
+            Step::LookAgain(_) => asker.known = None,
         }
-        let mut decision = seen.settle_up_to(Level::Lvm, wish)?;
-        let is_new = seen.facts.volume().is_some_and(|volume| volume.record.new);
-        if !holding.is_made && holding.group.is_none() && is_new {
-            drop(lock::hold_group(kernel, vg, patience)?);
-            holding.is_made = true;
-            asker.known = None;
-            continue;
-        }
-        if let (Decision::Look(_), false) = (&decision, asker.unread) {
-            let device = seen.facts.device.as_ref();
-            if asker.known.is_some() && device.is_some_and(|one| !one.is_still_there(kernel)) {
-                asker.known = None;
-                *holding = HeldLocks::default();
-                continue;
-            }
-            let is_sure = asker.is_person || holding.group.is_some();
-            let most = if is_sure { Level::Room } else { Level::Inside };
-            decision = seen.settle_up_to(most, wish)?;
-        }
-        return Ok((seen, decision));
     }
+}
+
+/// The decision of a call by the kernel's tables alone, where that needs no lock.
+fn without_lock(seen: &mut Look, wish: &Wish) -> Result<Option<Decision>> {
+    if seen.asker.is_person {
+        return Ok(None);
+    }
+    Ok(match seen.settle_up_to(Level::Uses, wish)? {
+        decision @ (Decision::Ready | Decision::Restrict { .. } | Decision::Refuse(_)) => {
+            Some(decision)
+        }
+        // These work on the volume, or need more facts.
+        Decision::Look(_)
+        | Decision::Extend(_)
+        | Decision::Create(_)
+        | Decision::Activate
+        | Decision::Resume
+        | Decision::Bind(_)
+        | Decision::Mount(_)
+        | Decision::Open { .. }
+        | Decision::Make { .. } => None,
+    })
+}
+
+/// Decides under the lock of a volume that is active.
+fn with_locks(
+    seen: &mut Look,
+    wish: &Wish,
+    patience: Duration,
+    holding: &mut HeldLocks,
+) -> Result<Step<Decision>> {
+    let (kernel, vg) = (seen.subject.host.kernel, seen.subject.id.vg());
+    let is_to_grow = matches!(wish.purpose, Purpose::Size(_)) && seen.facts.device.is_some();
+    // Until LVM has extended it, nobody else takes what was free when LVM was asked.
+    if is_to_grow && holding.group.is_none() {
+        holding.group = Some(lock::hold_group(kernel, vg, patience)?);
+    }
+    let decision = seen.settle_up_to(Level::Lvm, wish)?;
+    let is_new = seen.facts.volume().is_some_and(|volume| volume.record.new);
+    if is_new && !holding.is_made && holding.group.is_none() {
+        drop(lock::hold_group(kernel, vg, patience)?);
+        holding.is_made = true;
+        return Ok(Step::LookAgain("its lvcreate may have ended just now"));
+    }
+    let asker = seen.asker;
+    if !matches!(decision, Decision::Look(_)) || asker.unread {
+        return Ok(Step::Done(decision));
+    }
+    let device = seen.facts.device.as_ref();
+    if asker.known.is_some() && device.is_some_and(|one| !one.is_still_there(kernel)) {
+        *holding = HeldLocks::default();
+        return Ok(Step::LookAgain("the list of devices is old"));
+    }
+    let is_sure = asker.is_person || holding.group.is_some();
+    let most = if is_sure { Level::Room } else { Level::Inside };
+    seen.settle_up_to(most, wish).map(Step::Done)
 }

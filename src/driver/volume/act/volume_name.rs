@@ -1,0 +1,55 @@
+//! Kubelet's name of a volume, in a tag of the volume: `detach` and a repeated `unmount` are told only this name.
+
+use anyhow::Result;
+
+use crate::host::Lock;
+use crate::lvm::{self, Found, Tags, Volume};
+use crate::volume::job::{Job, Subject};
+
+impl Job<'_> {
+    /// Writes the name before the mount. It is needed only to deactivate the volume: if the config says so, or nodes
+    /// share the group. A failure is only logged. `known`: LVM's row of the volume, if LVM was asked.
+    pub fn note_name(&self, known: Option<&Volume>) {
+        let Subject { host, config, .. } = self.subject;
+        let may_be = config.deactivate || lvm::has_lvmlockd(host);
+        if self.options.volume_name.is_none() || !may_be {
+            return;
+        }
+        if let Err(error) = self.note_if_needed(known) {
+            host.log.about("unnoted", &format!("{error:#}"));
+        }
+    }
+
+    fn note_if_needed(&self, known: Option<&Volume>) -> Result<()> {
+        let Subject { host, config, id } = self.subject;
+        let found;
+        let volume = match known {
+            Some(volume) => volume,
+            None => match lvm::find(host, id)? {
+                Found::Volume(volume) => {
+                    found = volume;
+                    &found
+                }
+                Found::Hidden | Found::NoVolume | Found::NoGroup => return Ok(()),
+            },
+        };
+        if config.deactivate || volume.lock.is_some() {
+            self.note(volume, None)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the name, unless the volume has it.
+    pub(super) fn note(&self, volume: &Volume, lock: Option<&Lock>) -> Result<()> {
+        let name = self.options.volume_name.as_ref();
+        let tag = name.map(lvm::volume_tag);
+        let Some(tag) = tag.filter(|tag| !volume.record.tags.contains(tag)) else {
+            return Ok(());
+        };
+        let tags = Tags {
+            add: vec![tag],
+            ..Tags::default()
+        };
+        lvm::retag(self.subject.host, volume.target(), &tags, lock)
+    }
+}

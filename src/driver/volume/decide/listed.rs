@@ -1,0 +1,48 @@
+//! When the answer that LVM gave before a call activated the volume is enough for its mount: then LVM is asked once.
+
+use super::decision::{Decision, Level, Purpose, Wish};
+use super::facts::Facts;
+use crate::lvm::Volume;
+
+/// The decision by an answer from before the activation. It mounts the recorded filesystem. For all else LVM is asked
+/// again.
+pub fn by_listing(decision: Decision, facts: &Facts, wish: &Wish) -> Decision {
+    let is_known = || {
+        let volume = facts.volume();
+        volume.is_some_and(|volume| is_known_inactive(volume, wish))
+    };
+    match decision {
+        Decision::Look(level) => Decision::Look(level),
+        Decision::Mount(mount)
+            if !mount.record && mount.alive.is_none() && !facts.read_only && is_known() =>
+        {
+            Decision::Mount(mount)
+        }
+        Decision::Mount(_)
+        | Decision::Ready
+        | Decision::Extend(_)
+        | Decision::Create(_)
+        | Decision::Activate
+        | Decision::Resume
+        | Decision::Restrict { .. }
+        | Decision::Bind(_)
+        | Decision::Open { .. }
+        | Decision::Make { .. }
+        | Decision::Refuse(_) => Decision::Look(Level::Lvm),
+    }
+}
+
+/// Whether LVM knows all of this volume that matters to a mount while the volume is not active: it is recorded and
+/// plain, and no other volume or node has to do with it.
+pub fn is_known_inactive(volume: &Volume, wish: &Wish) -> bool {
+    let record = &volume.record;
+    wish.purpose == Purpose::Filesystem
+        && record.made.is_some()
+        && record.content_tags().count() == 1
+        && record.luks.is_none()
+        && ["linear", "striped"].contains(&volume.layout.as_str())
+        && volume.role == "public"
+        && volume.pool.is_none()
+        && volume.health.is_empty()
+        && volume.lock.is_none()
+}
