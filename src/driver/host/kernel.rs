@@ -223,10 +223,9 @@ impl Kernel {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),
         }
-        let mut sink = [0; 64];
-        while let Some(mut wake) = self.wake.get()
-            && matches!(wake.read(&mut sink), Ok(n) if n > 0)
-        {}
+        if let Some(wake) = self.wake.get() {
+            read_all(wake);
+        }
         Ok(())
     }
 
@@ -241,6 +240,12 @@ impl Kernel {
         }
         self.stopping()
     }
+}
+
+/// Takes out what signals have written, so that the next wait waits.
+fn read_all(mut wake: impl Read) {
+    let mut sink = [0; 64];
+    while wake.read(&mut sink).is_ok_and(|length| length > 0) {}
 }
 
 fn open_regular(path: &Path) -> io::Result<File> {

@@ -73,8 +73,7 @@ impl Uncached {
         let mut pages = Pages::new(skip.saturating_add(into.len()).next_multiple_of(PAGE));
         let length = self.direct(pages.bytes(), start)?;
         let found = pages.bytes().get(skip..length).unwrap_or_default();
-        let copied = into.iter_mut().zip(found);
-        Ok(copied.map(|(to, from)| *to = *from).count())
+        Ok(copy_beginning(found, into))
     }
 
     /// Reads the pages before the first one that cannot be read. The kernel does not say which page that is.
@@ -96,6 +95,15 @@ impl Uncached {
         // It failed once.
         Err(error)
     }
+}
+
+/// Copies as much as there is, and as there is room for. Returns how many bytes that is.
+fn copy_beginning(from: &[u8], to: &mut [u8]) -> usize {
+    let length = from.len().min(to.len());
+    if let (Some(from), Some(to)) = (from.get(..length), to.get_mut(..length)) {
+        to.copy_from_slice(from);
+    }
+    length
 }
 
 /// Zeroed memory that begins at a page.
