@@ -15,8 +15,8 @@ use crate::mount::UNMOUNT;
 use crate::names::folded;
 use crate::reply::Printed;
 
-/// Does the work that the first word names, if one is named. Work that fails exits with the kernel's error, or 255; only
-/// that of an unmount is read.
+/// Does the work that the first word names. `None`: it names none. If the work fails, the exit code is the kernel's
+/// error number, or 255. Only the caller of [`UNMOUNT`] reads it.
 pub fn run(words: &[OsString]) -> Option<Printed> {
     let done = match words.first()?.to_str()? {
         READ_DEVICES => read_devices(),

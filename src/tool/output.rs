@@ -31,12 +31,12 @@ pub fn counted(number: usize, what: &str) -> String {
     format!("{number} {what}{plural}")
 }
 
-/// In red: it is wrong.
+/// Paints text red, for a fault.
 pub fn red(text: impl Display) -> String {
     painted(text, Style::new().fg_color(Some(AnsiColor::Red.into())))
 }
 
-/// In yellow: it may become wrong.
+/// Paints text yellow, for what may become a fault.
 pub fn yellow(text: impl Display) -> String {
     painted(text, Style::new().fg_color(Some(AnsiColor::Yellow.into())))
 }

@@ -45,7 +45,7 @@ impl Kernel {
         open_mount(path, mount_id)?.metadata().map(drop)
     }
 
-    /// Whether nothing that lies there can be run.
+    /// Whether the filesystem at this path is mounted `noexec`.
     pub fn is_noexec(&self, path: &Path) -> io::Result<bool> {
         let statistics = fstatvfs(&open_path(path)?)?;
         Ok(statistics.flags().contains(FsFlags::ST_NOEXEC))

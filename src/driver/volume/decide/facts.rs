@@ -278,7 +278,7 @@ pub struct Ground {
 /// Disks whose sectors are small enough.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fitting {
-    /// The size that their sectors have at most.
+    /// The largest sector size among these disks.
     pub sector: Bytes,
     pub disks: Vec<PathBuf>,
     /// Their free space.

@@ -111,7 +111,7 @@ pub enum Reason {
     Cipher(Foreign),
     /// With a LUKS2 header no room would be left for a filesystem.
     TooSmall(Bytes),
-    /// Where its LUKS2 header should be, `found` is.
+    /// `found` is on the volume instead of the recorded LUKS2 header.
     #[strum(serialize = "luks-header")]
     Header {
         recorded: String,

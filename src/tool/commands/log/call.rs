@@ -111,7 +111,7 @@ impl Call {
         })
     }
 
-    /// Whether the word names the volume, in full or in part, the pod, or what kubelet calls the volume.
+    /// Whether `word` is this call's volume (VG/LV, VG or LV), its pod, or kubelet's name of the volume.
     pub(super) fn is_about(&self, word: &str) -> bool {
         let names = [&self.volume, &self.pod, &self.name];
         let parts = self.volume.as_ref().and_then(|id| id.split_once('/'));
