@@ -14,7 +14,9 @@ use driver::host::{Host, Writing};
 use driver::lvm::{self, Tags};
 use driver::names::{Filesystem, LvId, Shown};
 use driver::reply::Status;
-use driver::volume::{Content, Decision, Device, Doubt, Reason, Subject, of_header, of_opened};
+use driver::volume::{
+    Content, Decision, Device, Doubt, Reason, Subject, require_header, require_opened,
+};
 
 /// `flexvolume-lvm adopt VG/LV`: records the filesystem that is there now as the one that belongs there. Of a LUKS2
 /// volume that is the one inside, and the operator has opened the volume.
@@ -95,7 +97,7 @@ fn opened(host: &Writing, seen: &SeenVolume) -> Result<Option<Device>> {
     };
     let uuid = uuid.uuid.clone().unwrap_or_default();
     let refuse = |reason: Reason| anyhow!("{}", reason.of(id));
-    of_header(&uuid, header.as_ref()).map_err(refuse)?;
+    require_header(&uuid, header.as_ref()).map_err(refuse)?;
     let inside = pinned.device.opened_by_anybody(host.kernel);
     let inside = inside.with_context(|| {
         format!(
@@ -106,7 +108,7 @@ fn opened(host: &Writing, seen: &SeenVolume) -> Result<Option<Device>> {
     })?;
     let of = inside.luks.as_deref().unwrap_or_default();
     let table = crypt::table_of(host, inside.number)?;
-    of_opened(of, header.as_ref(), &table, &seen.facts).map_err(refuse)?;
+    require_opened(of, header.as_ref(), &table, &seen.facts).map_err(refuse)?;
     Ok(Some(inside))
 }
 

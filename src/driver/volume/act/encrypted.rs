@@ -10,7 +10,7 @@ use crate::host::{Host, Lock, ToolError, leave_no_core, own_name};
 use crate::names::Shown;
 use crate::options::Passphrase;
 use crate::reply::after_undo;
-use crate::volume::decide::{Permit, Refusal, of_header, users};
+use crate::volume::decide::{Permit, Refusal, require_header, users};
 use crate::volume::device::{Device, Pinned};
 use crate::volume::job::{Job, Subject};
 use crate::volume::kernel_tables::all_inside;
@@ -96,7 +96,7 @@ pub fn format(
         .with_context(|| format!("encrypting {id}"))?;
     let inside = opened(job, on, false, key, lock)?;
     let header = crypt::header_of(host, (&on.file, &on.device.path))?;
-    of_header(uuid, header.as_ref()).map_err(|reason| Refusal::of(id, reason))?;
+    require_header(uuid, header.as_ref()).map_err(|reason| Refusal::of(id, reason))?;
     if inside.luks.as_ref() != Some(uuid) {
         bail!("{id} has not the LUKS2 header that was made on it just now");
     }

@@ -7,6 +7,7 @@ mod decision;
 mod encrypted;
 mod facts;
 mod listed;
+mod luks;
 mod message;
 mod reason;
 mod rules;
@@ -16,7 +17,7 @@ mod tests;
 
 pub use advice::{extend_pool, repair_pool, same_name_advice, writable_again};
 pub use decision::{Decision, Grow, Level, Making, Mount, Permit, Purpose, Refusal, Wish};
-pub use encrypted::{of_header, of_opened};
+pub use encrypted::{require_header, require_opened};
 pub use facts::{
     Content, Decrypted, Doubt, Elsewhere, Facts, FilesystemState, Fitting, Ground, Lvm, Mounted,
     Occupied, Openers, Place, Pool, Room, Sectors, There, Uses,

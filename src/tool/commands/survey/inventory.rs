@@ -20,7 +20,7 @@ use driver::lvm::{self, Group, GroupLeases, KeptAway, LeaseState, Volume};
 use driver::mount::{Row, is_kubelets};
 use driver::names::{LvId, VgName};
 use driver::volume::{
-    Device, Facts, Known, Place, Reason, Subject, Tables, all_inside, of_header, volume_of,
+    Device, Facts, Known, Place, Reason, Subject, Tables, all_inside, require_header, volume_of,
 };
 
 pub struct Inventory<'a> {
@@ -271,7 +271,7 @@ impl<'a> Inventory<'a> {
             .and_then(|pinned| crypt::header_of(self.host, (&pinned.file, &pinned.device.path)));
         match read {
             Ok(header) => {
-                let reason = of_header(recorded, header.as_ref()).err()?;
+                let reason = require_header(recorded, header.as_ref()).err()?;
                 Some(reason.of(&volume.id))
             }
             Err(error) => Some(format!("its LUKS2 header cannot be read: {error:#}")),

@@ -7,7 +7,7 @@ use crate::crypt::HEADER_SIZE;
 use crate::lvm::LeaseState;
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::decide::decision::{Decision, Grow, Level, Making, Purpose};
-use crate::volume::decide::encrypted::of_header;
+use crate::volume::decide::encrypted::require_header;
 use crate::volume::decide::facts::Doubt;
 use crate::volume::decide::facts::{Content, FilesystemState, Lvm, Place, Pool, Room, There};
 use crate::volume::decide::reason::{Needed, Reason};
@@ -441,8 +441,8 @@ fn what_is_or_is_to_be_encrypted() {
 #[test]
 fn only_the_recorded_header_will_do() {
     let of = |content: &Content| match content {
-        Content::Luks(header) => of_header(LUKS, Some(header)),
-        _ => of_header(LUKS, None),
+        Content::Luks(header) => require_header(LUKS, Some(header)),
+        _ => require_header(LUKS, None),
     };
     assert_eq!(of(&whole(LUKS)), Ok(()));
     for other in [
