@@ -79,6 +79,7 @@ fn refuses_all<'a>(calls: impl IntoIterator<Item = (Vec<OsString>, &'a str)>) ->
 
 #[test]
 fn no_option_gets_past_its_check() {
+    needs!("strace", "strace");
     let options = refused().map(|(option, value, reason)| (options(option, value), reason));
     let documents = DOCUMENTS.iter();
     let documents = documents.map(|(json, reason)| ((*json).to_owned(), *reason));
@@ -89,6 +90,7 @@ fn no_option_gets_past_its_check() {
 
 #[test]
 fn a_path_that_is_no_directory_or_device_is_refused() {
+    needs!("strace", "strace");
     let json = options("x", r#""""#);
     let dirs = DIRECTORIES.iter().flat_map(|dir| {
         let calls = [
@@ -113,6 +115,7 @@ fn a_path_that_is_no_directory_or_device_is_refused() {
 #[test]
 #[rustfmt::skip] // a row is a line
 fn arguments_of_any_number_and_encoding_are_answered() {
+    needs!("strace", "strace");
     let json = &options("x", r#""""#);
     let long = &"a".repeat(120 << 10);
     let many = [&["mount"], &[long.as_str(); 9][..]].concat();

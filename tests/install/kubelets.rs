@@ -22,10 +22,17 @@ impl Kubelet {
     fn run_by(words: &[&str], node: &PluginDir, args: &[&str]) -> Self {
         let program = Self::compile(node);
         let line = [words, &[program.to_str().unwrap()], args].concat();
-        let running = Command::new(line[0]).args(&line[1..]).spawn().unwrap();
+        let mut kubelet = Self(Command::new(line[0]).args(&line[1..]).spawn().unwrap());
         // Between fork and exec it is not called kubelet yet.
-        eventually("kubelet runs", || is_called_kubelet(&program));
-        Self(running)
+        eventually("kubelet runs", || {
+            let ended = kubelet.0.try_wait().unwrap();
+            assert_eq!(
+                ended, None,
+                "{line:?} has ended: is there a namespace that a user may not make here?"
+            );
+            is_called_kubelet(&program)
+        });
+        kubelet
     }
 
     fn compile(node: &PluginDir) -> PathBuf {

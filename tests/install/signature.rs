@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::plugin_dir::file;
+use crate::support::needs;
 use tempfile::TempDir;
 
 /// The line of a page that begins so.
@@ -16,6 +17,7 @@ fn printed(page: &str, begin: &str) -> String {
 
 #[test]
 fn what_is_signed_is_verified_by_the_lines_that_the_pages_print() {
+    needs!("openssh-client", "ssh-keygen");
     let dir = TempDir::new().unwrap();
     let runs = |line: &str| {
         let mut shell = Command::new("sh");

@@ -1,7 +1,9 @@
 //! Refusals and warnings of `flexvolume-lvm install`.
 
 use crate::plugin_dir::{OURS, PluginDir, SCRIPT, driver, same, says};
-use crate::support::{eventually, put, run};
+use crate::support::{eventually, put};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -151,7 +153,8 @@ fn no_lock_that_a_user_can_take_keeps_root_from_installing() {
     };
     wait_for("checked");
     assert!(follow.try_wait().unwrap().is_none());
-    run("kill", &[&follow.id().to_string()]);
+    let id = Pid::from_raw(follow.id().cast_signed());
+    kill(id, Signal::SIGTERM).unwrap();
     wait_for("stopped");
     follow.wait().unwrap();
     eventually("its end", || !lock.exists());
