@@ -67,7 +67,8 @@ host() {
 }
 
 guest() {
-    need_guest
+    # shellcheck disable=SC2119
+    need_tests_guest
     install benches/lives.sh "$DIR/lives"
     [ -z "${PEER:-}" ] || install "$PEER" "$DIR/script"
     boot "$DIR" "${GUEST_LIMIT:-3600}" "modprobe -qa loop dm-mod; mount -o remount,size=85% /run

@@ -6,9 +6,10 @@
 # LVM, by tests/guest/core.txt.
 core() {
     # At once: apt reads its lists each time.
-    need "${HOST_TOOLS[@]}" "${GUEST_TOOLS[@]}"
-    need_guest
+    need_tests_guest "${HOST_TOOLS[@]}"
+    need_host
     build
+    say "building the tests"
     timed 'build of the tests' cargo test --quiet --workspace --no-run
     CORE=1 beside guest guest
     on_host
@@ -21,19 +22,19 @@ core() {
 rest() {
     PROFILE=release WITHOUT_CORE=1
     export SUITE="trixie bullseye"
+    need "${RUST_TOOLS[@]}"
     (build) > /dev/null 2>&1 & # That takes one processor for a minute or two.
     lint
     deny
     book
+    msrv
     wait
     build
     step executable one_static_executable
     # What is missing is installed before anything runs beside.
-    need_guest
-    need containerd:containerd runc:runc linux.uml:user-mode-linux jq:jq etcd:etcd-server \
-        slirp-fullbolt:slirp curl:curl openssl:openssl
-    (here need_guest && need_lockd && KUBERNETES='' need_kubernetes kubelet)
-    need lintian:lintian rpm:rpm rpmlint:rpmlint
+    need_tests_guest
+    need lintian:lintian rpm:rpm rpmlint:rpmlint linux.uml:user-mode-linux "${PLANE_TOOLS[@]}"
+    (here need_tests_guest && need_lockd && KUBERNETES='' need_kubernetes kubelet)
     need_packages
     # These wait more than they work.
     beside kubelet kubelets
@@ -50,8 +51,6 @@ rest() {
 full() {
     PROFILE=release
     build
-    # The oldest Rust: clippy knows what it lacks (incompatible_msrv), and this takes a build of everything.
-    if have_msrv; then msrv; else say "NOT RUN: Rust $MSRV, which rustup cannot get here"; fi
     # Built the same way by the same code, and translated: five minutes, and it has found nothing since it was there.
     aarch64
     # What differs between two builds is a path or a time, and comes from a change of the release's own scripts.

@@ -97,6 +97,13 @@ fn every_message_that_is_explained_is_one_that_the_driver_gives() {
     }
 }
 
+/// That this Rust will do is shown by `tests/run.sh msrv`.
+#[test]
+fn the_rust_of_the_readme_is_that_of_cargo() {
+    let rust = format!("Rust {} or newer", env!("CARGO_PKG_RUST_VERSION"));
+    assert!(page("README.md").contains(&rust), "{rust}");
+}
+
 #[test]
 fn every_link_leads_to_a_file_or_a_heading() {
     let mut pages = vec![];

@@ -6,9 +6,9 @@ failed() { echo "$1" >> "$TOP/failed"; }
 ended() {
     end_background
     # A guest ends with the run that began it.
-    as_root pkill -f "^timeout .*$TOP/" || true
+    [ ! -s "$BOOTS" ] || as_root pkill -f "^timeout .*$TOP/" || true
     if [ -n "$UNDER_WAY" ]; then
-        failed "this run ended before its time"
+        [ -e "$TOP/died" ] || failed "this run ended before its time"
         verdict || true
     fi
     rm -rf "$DIR" 2> /dev/null || as_root rm -rf "$DIR"
@@ -73,6 +73,7 @@ artifact() {
 }
 
 build() {
+    say "building the driver as $PROFILE"
     DRIVER=$(artifact --profile "$PROFILE" --bin lvm)
     [ -n "$DRIVER" ] || die "the driver did not build"
 }

@@ -30,7 +30,8 @@
 #                                `guest packages::`
 #   tests/run.sh aarch64         what needs no LVM, with the driver for aarch64, which qemu translates
 #   tests/run.sh book            docs as a book in target/book
-#   tests/run.sh msrv            compiles all with the oldest Rust that Cargo.toml allows, which rustup gets
+#   tests/run.sh msrv            compiles all with the oldest Rust that Cargo.toml allows, which rustup gets; nothing
+#                                where that is the Rust of all other steps
 #   tests/run.sh deny            licences and sources of the crates, by .cargo/deny.toml; `deny advisories`:
 #                                known vulnerabilities, by a list that comes from the network
 #   tests/run.sh fuzz [TARGET…]  random input for every parser; FUZZ_SECONDS=600 for longer than 20 s
@@ -103,22 +104,18 @@ touch "$DIR/failed" "$DIR/cases" "$DIR/counts" "$TIMES" "$BOOTS"
 
 UNDER_WAY=1
 need_rust
-# To kill the installer at each of its system calls.
-need strace:strace
 what=${1:-core}
 [ $# = 0 ] || shift
 case $what in
     core | rest | full) "$what" ;;
     host) on_host ;;
-    unit) host unit --lib --bins "$@" ;;
-    msrv)
-        have_msrv || die "rustup is missing, or cannot get Rust $MSRV; \`rustup toolchain install $MSRV\` says why"
-        msrv
-        ;;
+    unit) need "${RUST_TOOLS[@]}" && rust unit --lib --bins "$@" ;;
+    msrv) need "${RUST_TOOLS[@]}" && msrv ;;
     release) release twice ;;
     lint | deny | book | aarch64 | cli | fuzz | mutants) "$what" "$@" ;;
     packages | guest | selinux | shared | kubelet | life | plane)
         [ "$what" != packages ] || PROFILE=release
+        [ "$what" = packages ] || need_tests_guest
         build
         "$what" "$@"
         ;;

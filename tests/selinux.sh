@@ -22,8 +22,7 @@ enforcing() {
     local UML_OPTIONS=("ubdc=$1/root" root=/dev/ubdc rootfstype=ext4 rootflags=errors=panic rw init=/selinux-init
         lsm=selinux selinux=1 log_buf_len=4M)
     in_guest "$1" "$2" || {
-        say "the console of selinux"
-        cat "$1/console"
+        console "$1"
         return 1
     }
 }
@@ -39,7 +38,7 @@ make_labelled() {
     as_root mke2fs -q -t ext4 -d "$FILES" "$part/new"
     UML_OPTIONS=("ubdc=$part/new" root=/dev/ubdc rootfstype=ext4 rootflags=errors=panic rw init=/selinux-init)
     boot "$part" 300 '' || {
-        tail -n 20 "$part/console"
+        console "$part"
         die "no file was labelled"
     }
     mv "$part/new" "$image"

@@ -6,8 +6,7 @@
 # this machine's own files, which are Debian 12's where changes are checked.
 SUITES=()
 FILES= # the top directory of a Debian; empty: this machine's own
-PACKAGES=btrfs-progs,busybox-static,cryptsetup-bin,dosfstools,e2fsprogs,fdisk,hostname,iproute2,keyutils,kmod
-PACKAGES+=,lvm2,mount,procps,strace,thin-provisioning-tools,udev,user-mode-linux,util-linux,xfsprogs
+PACKAGES=$(printf '%s\n' "${TEST_TOOLS[@]#*:}" jq user-mode-linux xfsprogs | sort -u | paste -sd ,)
 
 # need_suites: makes the files of each Debian that SUITE names, once, and sets SUITES. To have newer packages, remove them from the cache.
 need_suites() {
@@ -20,6 +19,7 @@ need_suites() {
         files_of "$suite"
         # Another run may be making it.
         (flock 9 && { [ -e "$FILES" ] || timed debootstrap make_suite "$suite"; }) 9> "$FILES.lock"
+        guest_works
     done
 }
 

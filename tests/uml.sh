@@ -2,11 +2,8 @@
 # Sourced by tests/boot.sh: a guest that is Linux as a process of this machine (user-mode Linux).
 # It has a kernel of its own with device-mapper, and needs no KVM. It has one processor.
 
+IN_GUEST=() # directories of `unpack`, which a guest on this machine's own files sees as if they were installed
 UML= # the directory that has its kernel and modules; empty: where the package put them
-
-have_uml() {
-    command -v linux.uml > /dev/null || { command -v apt-get > /dev/null && install_packages user-mode-linux; }
-}
 
 # Sets UML to that of Debian's next release, which brings its own C library, if it can be had and works here: since
 # Linux 6.16 a process starts in less than half the time.
@@ -26,21 +23,54 @@ need_newer_uml() {
         mv "$new" "$dir"
     fi
     UML=$dir
-    uml_works || UML=
+    # What is wrong with it is nobody's fault.
+    (UNDER_WAY="" guest_works) 2> /dev/null || UML=
 }
 
-# Whether it works here: only a guest that came up proves that.
-uml_works() {
-    local works=no answer
-    answer=$CACHE/uml-$(uname -r)${UML:+-forky}
-    if [ ! -e "$answer" ]; then
-        say "trying whether user-mode Linux works here"
-        mkdir -p "$DIR/trial" "$CACHE"
-        ! boot "$DIR/trial" 600 'echo the guest is up' | grep -q '^the guest is up' || works=yes
-        echo "$works" > "$answer"
-    fi
-    [ "$(cat "$answer")" = yes ] || return 1
-    echo "the guest is user-mode Linux (remembered in $answer)"
+# guest_works: ends this script if no guest comes up that has what the tests need, and says why. That one came up is
+# remembered, for this kernel and processor and what is booted on them.
+guest_works() {
+    local trial answers=$CACHE/guests-that-work answer
+    answer=$({
+        uname -srv
+        grep -m 1 ^flags /proc/cpuinfo
+        stat --dereference --format '%n %s %y' "$FILES$UML/usr/bin/linux.uml"
+        cat tests/uml-init tests/uml-ptrace.c
+    } | sha256sum | cut -d ' ' -f 1)
+    ! grep -sqx "$answer" "$answers" || return 0
+    trial=$(mktemp -d -p "$DIR" trial.XXX)
+    say "trying whether a guest works here${FILES:+ on the files of ${FILES##*/}}"
+    # The guest expands these.
+    # shellcheck disable=SC2016
+    boot "$trial" 600 'echo "it does: Linux $(uname -r), $(lvm version | sed -n "s/^ *LVM version: */LVM /p")" &&
+        dmsetup version > /dev/null' || {
+        console "$trial"
+        die "no guest can start here: $(why_not "$trial")"
+    }
+    echo "$answer" >> "$answers"
+}
+
+# kernel_said FILES: what the kernel of a guest said that is not said at each boot or by each test.
+kernel_said() {
+    sed -E '/^(Core dump|\tsoft|\thard|Checking|Adding|SELinux:|mmapper_init|Failed to initialize ubd|epollctl|This architecture)/d
+        /WRITE_ZEROES|supports timestamps until|sysrq: Power Off|reboot: Power down|^ *\[<|^$/d' "$1/console"
+}
+
+# why_not FILES: prints why a guest that did not come up could not start.
+why_not() {
+    cat "$1/cannot" 2> /dev/null || kernel_said "$1" | grep -m 1 -E 'errno|panic|error|failed|denied' ||
+        echo "linux.uml ended without a word"
+}
+
+# console FILES: what the kernel of a guest that failed has to say; at last, whether the guest could not even start.
+console() {
+    local said
+    said=$(kernel_said "$1" | tail -n 20)
+    [ -z "$said" ] || {
+        say "the guest's kernel"
+        printf '%s\n' "$said"
+    }
+    [ -e "$1/up" ] || echo "the guest cannot start: $(why_not "$1")"
 }
 
 # Prints the numbers of the processors that may be used here.
@@ -84,17 +114,18 @@ whole_registers() {
 # messages are in DIR/console, or in a directory below DIR that BOOT_FILES names: guests that run at once and share one
 # need that. The disks are /dev/vda and so on, and `cut_power` ends the guest as if its plug had been pulled.
 boot() {
-    local dir=$1 seconds=$2 file disks=() letters=abcd files=${BOOT_FILES:-$1} consoles=('con0=null,fd:2') preload=
+    local dir=$1 seconds=$2 file disks=() letters=abcd files=${BOOT_FILES:-$1} consoles=('con0=null,fd:2') preload= unpacked=
     echo "${STEP:-}" >> "${BOOTS:-/dev/null}"
     # It would start anew instead of `b`.
     printf 'cut_power() { echo o > /proc/sysrq-trigger; sleep 600; }\n%s\n' "$3" > "$files/command"
-    rm -f "$files/status"
+    rm -f "$files"/{status,up,cannot}
     shift 3
     for file in "$@"; do
         disks+=("ubd${letters:${#disks[@]}:1}=$file")
     done
     install tests/uml-init "$files/init"
     [ -n "$UML" ] || preload=$(whole_registers "$files")
+    [ -n "$FILES" ] || [ ${#IN_GUEST[@]} = 0 ] || unpacked=$(printf '%s:' "${IN_GUEST[@]}")
     # Where the kernel's messages are else, the shell is: see tests/guest/lab/failure.rs.
     : > "$files/console"
     [ -z "${KEEP:-}" ] || consoles=('con0=null' 'con2=fd:0,fd:2')
@@ -107,7 +138,8 @@ boot() {
         on_suite "$dir" env TMPDIR=/dev/shm \
             sh -c 'echo $$ > "$0"; exec timeout '"${KEEP:+--foreground}"' --kill-after=10 0 env "$@"' "$files/pid" \
             ${preload:+LD_PRELOAD="$preload"} "$UML/usr/bin/linux.uml" mem=3G seccomp=auto \
-            root=/dev/root rootfstype=hostfs rootflags=/ ro init="$files/init" share="$dir" files="$files" modules="$UML/usr/lib/uml/modules" \
+            root=/dev/root rootfstype=hostfs rootflags=/ ro init="$files/init" share="$dir" files="$files" \
+            modules="\"$UML/usr/lib/uml/modules\"" ${unpacked:+unpacked="\"$unpacked\""} \
             "${disks[@]}" ${UML_OPTIONS[@]+"${UML_OPTIONS[@]}"} \
             "${consoles[@]}" con1=null,fd:1 con=null console=tty0 loglevel=5
     } < "${KEEP:-/dev/null}" 2> "${KEEP:-$files/console}" | until_silent "$seconds" "$files/pid" || true

@@ -47,8 +47,8 @@ cases() {
     if ! in_guest "$part" "$part/guest --test-threads=1 --exact \$(cat $part/names)" |
         tee "$log" | sed -u "s/^/${part##*/}: /"; then
         # libtest has said what failed in the cases; the kernel may know why.
-        say "the console of ${part##*/}"
-        cat "$part/console"
+        say "${part##*/} failed"
+        console "$part"
         return 1
     fi
 }
@@ -139,8 +139,8 @@ part_of() {
 # prepared DIR: puts the tests for a guest there, and the driver.
 prepared() {
     local tests
-    need strace:strace
-    need_guest
+    need_tests_guest
+    say "building the tests for the guest"
     tests=$(artifact --test guest)
     [ -n "$tests" ] || die "the tests for the guest did not build"
     mkdir -p "$1"
@@ -194,7 +194,7 @@ life() {
 # shared [CASE…]: the tests run here, and boot two guests that share a disk. The guests end when the tests do.
 shared() {
     local SUITE='' FILES='' tests here=$DIR/shared disk=/dev/shm/${DIR##*/}-shared
-    need_guest
+    need_tests_guest
     need_lockd
     tests=$(artifact --test shared)
     [ -n "$tests" ] || die "the tests for two nodes did not build"
@@ -217,6 +217,7 @@ two_nodes() {
     # shellcheck disable=SC2016
     as_root sh -c 'echo $$ > "$0"; exec timeout --kill-after=10 0 "$@"' "$here/pid" env FLEXVOLUME_LVM_SHARED="$here" \
         FLEXVOLUME_LVM_PROCESSORS="$(processors | xargs)" FLEXVOLUME_LVM_LOCKD="$LOCKD" \
+        FLEXVOLUME_LVM_PRELOAD="$(whole_registers "$here")" \
         BOOTS="$BOOTS" STEP="$STEP" "$@" --test-threads=1 2>&1 | until_silent "$SILENCE" "$here/pid" |
         tee "$DIR/shared.log"
 }

@@ -143,8 +143,7 @@ kubelet_guest() {
     # It has no time to hand on a status: the results say how it went.
     boot "$DIR" "$KUBELET_LIMIT" ". $DIR/$name.sh" "$DIR/disk" || true
     grep -q '^test result: ok' "$DIR/$name.log" || {
-        say "the guest's console"
-        tail -n 40 "$BOOT_FILES/console"
+        console "$BOOT_FILES"
         say "kubelet's last errors"
         grep -h '^E[0-9]' "$BOOT_FILES/kubelet.log" | cut -c-400 | tail -n 30 || true
         return 1
@@ -156,8 +155,10 @@ kubelet_guest() {
 kubelet_parts() {
     local tests
     [ -z "${SUITE:-}" ] || die "SUITE is for the guest's tests: a kubelet runs on this machine's files"
-    need_guest
-    need containerd:containerd runc:runc
+    need_tests_guest runc:runc
+    UNPACKED=()
+    need_unpacked containerd:containerd
+    IN_GUEST+=("${UNPACKED[@]}")
     need_kubernetes "$@"
     tests=$(artifact --test kubelet)
     [ -n "$tests" ] || die "the tests with kubelet did not build"

@@ -107,6 +107,11 @@ impl Guest {
             .args("con0=null,fd:2 con1=null,fd:1 con2=fd:0,null con=null".split(' '))
             .args(["console=tty0", "loglevel=5"])
             .env("TMPDIR", "/dev/shm")
+            // See tests/uml-ptrace.c.
+            .env(
+                "LD_PRELOAD",
+                std::env::var("FLEXVOLUME_LVM_PRELOAD").unwrap(),
+            )
             .stdin(Stdio::piped())
             .stdout(printed.try_clone().unwrap())
             .stderr(printed)

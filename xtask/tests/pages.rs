@@ -40,7 +40,7 @@ fn each_command_has_a_man_page_with_its_exit_codes_and_examples() {
 
 #[test]
 fn man_and_mandoc_read_all_pages_without_a_warning() {
-    if !tools::is_here("man-db", &["man"]) || !tools::is_here("mandoc", &["mandoc"]) {
+    if !tools::is_here("man-db", &["man", "mandb"]) || !tools::is_here("mandoc", &["mandoc"]) {
         return;
     }
     let dir = written();
@@ -73,7 +73,7 @@ fn man_and_mandoc_read_all_pages_without_a_warning() {
 /// Each key and table of the config that `install` writes.
 #[test]
 fn the_page_of_the_config_has_all_its_keys() {
-    if !tools::is_here("man-db", &["man"]) {
+    if !tools::is_here("man-db", &["man", "mandb"]) {
         return;
     }
     let dir = written();

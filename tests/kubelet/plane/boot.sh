@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Sourced by tests/run.sh: a control plane on this machine, and a guest that is its node.
 
+PLANE_TOOLS=(slirp-fullbolt:slirp curl:curl openssl:openssl python3:python3)
 BACKGROUND=() # what ends with tests/run.sh
 API=          # where the API server is, as the guest sees it
 
@@ -43,7 +44,7 @@ answers() {
 # controllers' driver is in $DIR/controller, and writes its log there.
 start_plane() {
     local here=$DIR/plane etcd_port port no_port=(--port=0)
-    need etcd:etcd-server curl:curl openssl:openssl python3:python3
+    need_unpacked etcd:etcd-server
     ! since 1.24 || no_port=()
     mkdir -p "$here" "$DIR/controller/exec"
     ln "$DIR/lvm" "$DIR/controller/"
@@ -120,9 +121,9 @@ plane() {
     local UML_OPTIONS=("eth0=slirp,,slirp-fullbolt") # without any privilege here
     # For the most part they wait for kubelet and the controllers.
     local CASES_AT_ONCE=12
+    need "${PLANE_TOOLS[@]}"
     kubelet_parts kubelet kube-apiserver kube-controller-manager
     name=plane-$VERSION
-    need slirp-fullbolt:slirp
     mapfile -t tests < <("$DIR/kubelet-cases" --list "$@" | sed -n 's/^\(plane::.*\): test$/\1/p')
     [ ${#tests[@]} -gt 0 ] || die "no test with a control plane has such a name"
     timed "$name" plane_round "${tests[@]}" || failed "$name"
