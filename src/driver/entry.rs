@@ -20,7 +20,7 @@ use crate::names::{LvId, LvName, ObjectName, VgName};
 use crate::options::{GROUP, NAME, VOLUME, holds_secret};
 use crate::reply::{Printed, Reply, Status};
 
-/// In the place of the words: `call-stdin [call-out]`.
+/// The first word of a call that was begun again, whose own words are on standard input: `call-stdin [call-out]`.
 const CALL_STDIN: &str = "call-stdin";
 
 /// The words of this call: argv without the program, or what a call with a secret took off that.
@@ -36,8 +36,8 @@ pub fn words(args: &[OsString]) -> Result<Vec<OsString>, Printed> {
     words.map_err(|error| Printed::text(format!("{}\n", Reply::failure(&error).to_json())))
 }
 
-/// Does what kubelet asks for, or this program itself. `args`: all of argv. `None`: a person wrote these
-/// [`words`], or they name no call-out.
+/// Answers a call of kubelet, or does the work for which the driver runs itself. `args`: all of argv. `None`: a person
+/// wrote these [`words`], or they name no call-out.
 #[must_use]
 pub fn main(args: &[OsString], words: &[OsString]) -> Option<Printed> {
     if words.first().is_some_and(|name| named(name).is_some()) && !is_by_hand(words) {

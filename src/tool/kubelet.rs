@@ -74,7 +74,7 @@ fn parent_in(stat: &str) -> Option<u32> {
     fields.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// The value of a flag on a command line, from the last time that it is there.
+/// The value of a flag on a command line. The last one counts if the flag is there several times.
 fn flag<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let mut words = line.split('\0');
     let mut value = None;

@@ -80,9 +80,10 @@ pub fn share(percent: f64, word: &str) -> String {
     format!("{} {words}", bar.iter().collect::<String>())
 }
 
-/// A text in lines of this width. What stands between backquotes is a command, and stays on one line.
+/// A text in lines of at most `width` characters. A command, which stands between backquotes, stays on one line however
+/// long it is.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
-    /// Where less is left than this, a text is better left to the terminal.
+    /// With less width than this, the terminal itself wraps the text better.
     const NARROWEST: usize = 20;
     let mut lines = vec![String::new()];
     let mut is_command = false;
@@ -104,7 +105,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The same as lines of a text, behind so many spaces.
+/// As `wrapped`, but as one text, in which each line begins with `by` spaces.
 pub fn indented(text: &str, by: usize, width: usize) -> String {
     let mut all = String::new();
     for line in wrapped(text, width.saturating_sub(by)) {
@@ -113,7 +114,7 @@ pub fn indented(text: &str, by: usize, width: usize) -> String {
     all
 }
 
-/// How many columns of a terminal a text takes: its colours take none.
+/// How many columns of a terminal a text takes. The codes of its colours take none.
 pub fn columns_of(text: &str) -> usize {
     strip_str(text).to_string().chars().count()
 }
@@ -142,7 +143,7 @@ pub fn columns(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// The same, with the last column wrapped to so many columns on the whole.
+/// As [`columns`], but wraps the last column, so that no line has more than `width` columns of the terminal.
 pub fn columns_within(rows: &[Vec<String>], width: usize) -> String {
     let last = rows
         .iter()
@@ -170,7 +171,7 @@ pub fn columns_within(rows: &[Vec<String>], width: usize) -> String {
     text
 }
 
-/// Lines cut to so many columns.
+/// The text, with each line cut to `width` columns of the terminal.
 pub fn cut(text: &str, width: usize) -> String {
     let mut all = String::new();
     for line in text.lines() {

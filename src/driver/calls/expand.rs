@@ -35,8 +35,8 @@ pub fn run(job: &Job, size: Bytes) -> Result<Reply> {
     })
 }
 
-/// Extends the volume, and grows all that is on it. Returns the volume's size, and when the filesystem grows if it
-/// does not yet.
+/// Extends the volume, and grows all that is on it. Returns the volume's size. If the filesystem does not grow now,
+/// also returns a text that says when it will.
 fn grow_all(
     job: &Job,
     facts: &Facts,

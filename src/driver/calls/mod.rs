@@ -45,7 +45,7 @@ pub fn named(name: impl AsRef<OsStr>) -> Option<(&'static str, &'static str)> {
 /// The option of a call-out by hand that prints each step on standard error.
 pub const VERBOSE: &str = "--verbose";
 
-/// Whether a person wrote it, by what kubelet never writes.
+/// Whether a person wrote these words: one of them is such as kubelet never writes.
 pub fn is_by_hand(words: &[OsString]) -> bool {
     let mut before: &OsStr = OsStr::new("");
     words.iter().any(|word| {
@@ -129,8 +129,8 @@ fn is_here(host: &Host, config: &Loaded, node: &str) -> bool {
     }
 }
 
-/// A directory that kubelet names: absolute, and only going down. As of every word of a call, no message repeats it: a
-/// secret may stand in the wrong place.
+/// Parses a directory that kubelet names: an absolute path, without `.` and `..`. The error does not repeat the word,
+/// as no error here repeats a word of the call: a secret may stand in the wrong place.
 fn directory(word: &str) -> Result<PathBuf> {
     const LONGEST: usize = 4095; // PATH_MAX less its NUL
     let path = Path::new(word);
@@ -150,7 +150,7 @@ fn directory(word: &str) -> Result<PathBuf> {
     Ok(path.components().collect())
 }
 
-/// A device that kubelet passes on from `attach`, or nothing.
+/// Parses the device that kubelet passes on from `attach`: a path below /dev, or an empty word.
 fn device_of(word: &str) -> Result<&str> {
     let is_path = word.starts_with("/dev/")
         && word.len() <= 4095
@@ -162,9 +162,9 @@ fn device_of(word: &str) -> Result<&str> {
     Ok(word)
 }
 
-/// `init`: says what the driver can do. It runs under a lock of kubelet that every volume of the
-/// node waits for, so it starts nothing; and a config that cannot be read is only said, since a
-/// failure here would unload the driver while volumes are mounted.
+/// `init`: says what the driver can do. It runs under a lock of kubelet for which every volume of the node waits, so it
+/// starts no process. A config that cannot be read is only named in the reply: a failure would unload the driver while
+/// volumes are mounted.
 fn init(config: &Loaded) -> Reply {
     let known = &config.config;
     let reply = Reply {

@@ -33,7 +33,7 @@ pub struct Config {
     pub supports_metrics: bool,
     pub fs_group: bool,
     pub requires_fs_resize: bool,
-    /// `None` for the host's name.
+    /// The node's name in Kubernetes. `None`: the host's name.
     #[serde(deserialize_with = "values::node_name")]
     pub node_name: Option<String>,
     #[serde(deserialize_with = "values::dirs")]
@@ -114,7 +114,7 @@ impl Config {
         }
     }
 
-    /// The defaults, but with the `attach` and the `log` of a file that is wrong elsewhere.
+    /// The defaults, with `attach` and `log` of a file that has a mistake in another place.
     pub fn saved_from(bytes: &[u8], file: &str) -> Self {
         let text = str::from_utf8(bytes).unwrap_or_default();
         let (table, _) = DeTable::parse_recoverable(text);
@@ -179,7 +179,7 @@ impl Config {
     }
 }
 
-/// toml's words and, on a line of its own there, the key.
+/// The message of toml on one line: toml puts the key on a line of its own.
 fn in_one_line(error: &Error) -> String {
     if error.message().starts_with("unknown field `stale_backups`") {
         return "stale_backups: this key is gone: backup superblocks of xfs and btrfs no longer keep a blank \
@@ -247,7 +247,7 @@ pub struct Luks {
     pub key_file: Option<PathBuf>,
     #[serde(deserialize_with = "values::pbkdf_memory")]
     pub pbkdf_memory: Bytes,
-    /// How often that memory is gone through. `None`: as often as takes this node two seconds.
+    /// How often argon2 goes through `pbkdf_memory`. `None`: as often as this node manages in two seconds.
     #[serde(deserialize_with = "values::pbkdf_iterations")]
     pub pbkdf_iterations: Option<u32>,
     pub allow_discards: bool,
@@ -297,7 +297,7 @@ pub struct FsConfig {
 /// on with the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Loaded {
-    /// With a problem: the defaults, in the mode that the file names.
+    /// If there is a problem: the defaults, with the mode that the file names.
     pub config: Config,
     /// Why the file could not be used: one line with the file, the line and the key.
     pub problem: Option<String>,

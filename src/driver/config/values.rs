@@ -21,7 +21,7 @@ where
     check(T::deserialize(from)?).map_err(D::Error::custom)
 }
 
-/// A whole number, at most `most`; `what` is said of everything else.
+/// Reads a whole number from 1 to `most`. `what` names its unit in the message about any other value.
 fn number<'de, D: Deserializer<'de>>(from: D, most: u64, what: &str) -> Result<u64, D::Error> {
     match u64::deserialize(from) {
         Ok(number) if (1..=most).contains(&number) => Ok(number),
@@ -92,7 +92,8 @@ pub fn key_file<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D
     })
 }
 
-/// What cryptsetup takes. Source: its `lib/crypt_backend/argon2` and `lib/luks2/luks2_internal.h`.
+/// The memory of argon2, within the bounds of cryptsetup. Source: cryptsetup's `lib/crypt_backend/argon2` and
+/// `lib/luks2/luks2_internal.h`.
 pub fn pbkdf_memory<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
     const RANGE: std::ops::RangeInclusive<u64> = 32 << 10..=4 << 30;
     match size(from)? {
@@ -101,7 +102,7 @@ pub fn pbkdf_memory<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Erro
     }
 }
 
-/// `None` for 0. Argon2's least is 4.
+/// How often argon2 goes through its memory: at least 4 times, which is the least for argon2. 0 is `None`.
 pub fn pbkdf_iterations<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
     match u32::deserialize(from) {
         Ok(0) => Ok(None),
@@ -171,7 +172,8 @@ where
     })
 }
 
-/// The words of a command line, as far as they can be told apart without knowing the tool.
+/// Fails unless each word may be an option of the tool, or an option's value: as far as that can be told without
+/// knowing the tool.
 fn are_words(words: &[String], tool: &str) -> Result<(), String> {
     let mut after_option = false;
     for word in words {
@@ -247,7 +249,7 @@ where
     })
 }
 
-/// Options that would have mkfs overwrite data, make nothing, or also write elsewhere.
+/// Fails for an option with which mkfs would overwrite data, make nothing, or also write elsewhere.
 fn are_mkfs_options(fs: FsType, words: &[String]) -> Result<(), String> {
     let tool = format!("mkfs.{fs}");
     are_words(words, &tool)?;

@@ -8,20 +8,21 @@ use super::superblock::{Family, Fields, ReadAt, Superblock, fill};
 use crate::host::Pages;
 use crate::names::FsType;
 
-/// Bytes of the head that are read: the largest superblock's place is 64 KiB, and a ZFS label has its ring by
-/// 256 KiB.
+/// How many bytes of the device's head are read. The last place of a superblock is at 64 KiB, and the ring of a ZFS
+/// label begins before 256 KiB.
 const HEAD: usize = 256 << 10;
-/// Bytes of the tail that are read: md 0.90 and the vendors' RAIDs have their superblocks there, at most 257
-/// sectors or 128 KiB before the end.
+/// How many bytes of the device's tail are read. md 0.90 and the vendors' RAIDs have their superblocks there, at most
+/// 257 sectors or 128 KiB before the end.
 const TAIL: u64 = 256 << 10;
-/// The end of the tail, where DRBD, LVM's neighbours and most vendors' RAIDs have theirs: it has to be zero.
+/// The last bytes of the tail, where DRBD, LVM's neighbours and most vendors' RAIDs have their superblocks. All of
+/// these bytes must be zero.
 const LAST: u64 = 16 << 10;
 const SECTOR: usize = 512;
 const PAGE: u64 = 4096;
 
-/// The type of the filesystem whose valid superblock is `found`. `None`: its checksum is wrong or not known
-/// here, or there are signs of something else, which may have the filesystem inside (a RAID) or be in use beside
-/// it. A filesystem that is in the way of its own superblock is for blkid too.
+/// The type of the filesystem whose valid superblock is `found`. `None`: its checksum is wrong or not known here, or
+/// there are signs of something else. That may have the filesystem inside (a RAID), or be in use beside it. A
+/// filesystem that is in the way of its own superblock is for blkid too.
 pub fn named(device: &impl ReadAt, size: u64, found: &Superblock) -> io::Result<Option<FsType>> {
     let mut pages = Pages::new(HEAD);
     let head = pages.bytes();
@@ -64,7 +65,7 @@ fn read(device: &impl ReadAt, into: &mut [u8], offset: u64) -> io::Result<()> {
     fill(device, into, offset).map_err(|(_, error)| error)
 }
 
-/// Whether these bytes, which lie at `offset`, have the mark of something else.
+/// Whether these bytes, which lie at `offset` of the device, have the mark of another content.
 fn has_others(bytes: &[u8], offset: u64, size: u64, own: Family) -> bool {
     let at = |index: usize| offset.saturating_add(index.saturating_mul(SECTOR) as u64);
     bytes.chunks(SECTOR).enumerate().any(|(index, sector)| {

@@ -70,8 +70,8 @@ pub struct Examination {
     /// A mark where blkid looks for it, and which blkid should have named.
     pub signature: Option<String>,
     pub is_zero: bool,
-    /// Byte offset of the first sector that is not zero, of those that lvcreate zeroes; of all where
-    /// blkid does not look for everything.
+    /// Byte offset of the first sector that is not zero. Only the sectors that lvcreate zeroes are searched; in a
+    /// volume of at most [`TINY`] bytes, where blkid does not look for everything, all are.
     pub written: Option<u64>,
 }
 
@@ -117,8 +117,8 @@ impl fmt::Display for Backup {
 /// A device that is open, and its name.
 pub type Opened<'a> = (&'a Arc<File>, &'a Path);
 
-/// Reads a device, which the caller has claimed. `flush`: before and after reading, makes the disk keep what
-/// anybody has written. lvcreate does not: after a power cut, data that it wiped could show again.
+/// Reads a device, which the caller has claimed. `flush`: flushes the device before and after the reading, so that the
+/// disk keeps what was written. lvcreate does not flush: after a power cut, data that it wiped could show again.
 pub fn scan(
     host: &Host,
     (size, lv_time): (Bytes, u64),

@@ -63,7 +63,7 @@ pub struct Superblock {
     pub uuid: String,
     pub size: u64,
     pub block_size: u64,
-    /// The least that it reads and writes at once, in bytes.
+    /// The fewest bytes that the filesystem reads or writes at once: the sectors that it was made for.
     pub sector: u64,
     pub condition: Condition,
     /// When it was made or last written, whichever is later, in seconds since the epoch. xfs and
@@ -105,7 +105,7 @@ pub fn ext_backup(bytes: &[u8], offset: u64) -> Option<Superblock> {
 
 type Reader = fn(&Fields, u64) -> Option<Superblock>;
 
-/// So many bytes from `offset`. `None`: the device ends before.
+/// Reads `length` bytes from `offset`. `None`: the device ends before.
 pub fn bytes(device: &impl ReadAt, offset: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = vec![0; length];
     match fill(device, &mut bytes, offset) {
@@ -115,8 +115,8 @@ pub fn bytes(device: &impl ReadAt, offset: u64, length: usize) -> io::Result<Opt
     }
 }
 
-/// Fills `into` from `offset`, or says where that ends. The kernel hands out what is good before a
-/// page that cannot be read.
+/// Fills `into` from `offset`. An error comes with the offset up to which bytes could be read: the kernel hands out
+/// what is good before a page that cannot be read.
 pub(super) fn fill(
     device: &impl ReadAt,
     mut into: &mut [u8],

@@ -70,7 +70,8 @@ pub fn check(host: &Host, device: &Node, all: bool, lock: &Lock) -> Result<(), T
     host.run(&command).map(drop)
 }
 
-/// Advice where e2fsck fails, which may not know a feature. The exit code is the same as for errors.
+/// Advice for an e2fsck that failed: it may not know a feature of the filesystem. It exits with the same code then as
+/// for errors.
 pub const IF_E2FSCK_IS_OLD: &str = "if e2fsck asks for a newer version, install a newer e2fsprogs or mount the volume \
      on another node";
 

@@ -23,16 +23,16 @@ pub enum Program {
 /// Whether a tool changes anything, which decides how it is stopped at its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Only reads: it is killed.
+    /// The tool only reads. It is killed.
     Reads,
-    /// Changes a volume: it is asked to stop first, so that it can leave things whole.
+    /// The tool changes a volume. It gets SIGTERM first, so that it can leave the volume whole.
     Writes,
 }
 
 /// The device of a volume, for a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// The kernel's own node of it, which leads to no other device while somebody has that open.
+    /// The kernel's own node of the device. While somebody has the device open, the node leads to no other one.
     pub(crate) path: PathBuf,
     /// The name that people see: when they repeat a command, the node's number may belong to another
     /// device.
@@ -52,7 +52,7 @@ pub struct Command {
     pub(super) stdin: Option<Arc<File>>,
     /// An open file that the tool inherits beside its standard streams.
     pub(super) held: Option<Arc<File>>,
-    /// The process that answers it stays for the next one: see [`Self::asks`].
+    /// The process that answers this command stays, to answer the next one: see [`Self::asks`].
     pub(super) stays: bool,
     has_operands: bool,
 }

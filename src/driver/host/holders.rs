@@ -47,8 +47,8 @@ pub fn of_file(kernel: &Kernel, file: &Path) -> Vec<Process> {
     })
 }
 
-/// The processes that hold a lock of LVM which a command on this volume group waits for; without
-/// one, on any.
+/// The processes that hold a lock of LVM for which a command on the volume group `vg` waits. Without `vg`: the
+/// processes that hold any lock of LVM.
 pub fn of_lvm_lock(kernel: &Kernel, vg: Option<&VgName>) -> Vec<Process> {
     // Source: lvm2 lib/locking/file_locking.c: V_<group>, and P_global for all.
     let dir = Path::new("/run/lock/lvm");
@@ -143,7 +143,8 @@ pub fn of_devices(kernel: &Kernel) -> Vec<(DeviceNumber, Opener)> {
     found
 }
 
-/// Whether a path is of a node, and not of one that everybody has open.
+/// Whether a path may be a disk's node: it is below /dev, and is none of the nodes that every process has open, such as
+/// /dev/null.
 fn may_be_disk(path: &Path) -> bool {
     const OTHERS: [&str; 6] = ["null", "zero", "urandom", "pts", "shm", "tty"];
     let mut parts = path.components().map(Component::as_os_str);

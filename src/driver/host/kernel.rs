@@ -101,7 +101,7 @@ impl Kernel {
         Ok(bytes)
     }
 
-    /// Reads at most so many bytes of a file's end.
+    /// Reads the last `most` bytes of a file, or all of a shorter one.
     pub fn read_end(&self, path: &Path, most: u64) -> io::Result<Vec<u8>> {
         let mut file = File::open(path)?;
         let length = file.metadata()?.len();
@@ -158,9 +158,9 @@ impl Kernel {
         fs::symlink_metadata(path).is_ok()
     }
 
-    /// Opens a block device for reading, which keeps its number from being given to another one;
-    /// exclusively, it fails with EBUSY while anything else (a mount, swap, another device) has claimed
-    /// it. ENXIO: another device is there.
+    /// Opens a block device for reading. While it is open, its number is given to no other device. `exclusive`: fails
+    /// with EBUSY while anything else (a mount, swap, another device) has claimed it. ENXIO: another device is at
+    /// `path`.
     pub(crate) fn open_device(
         &self,
         path: &Path,
@@ -205,7 +205,7 @@ impl Kernel {
         Ok(self.wake.get_or_init(|| wake).as_fd())
     }
 
-    /// Waits until a signal comes, or one of these can be read; at most so long, None: without end.
+    /// Waits until a signal comes, or one of `others` can be read. Waits at most for `most`; `None`: without end.
     pub(super) fn wait<'a>(
         &'a self,
         others: impl Iterator<Item = BorrowedFd<'a>>,
@@ -229,7 +229,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Waits this long. Returns early, with true, if the driver is told to stop.
+    /// Waits for `most`. Returns early, with true, if the driver is told to stop.
     pub fn pause(&self, most: Duration) -> bool {
         let started = Instant::now();
         // The end of a child wakes as well, also of one that ended before; the rest is waited for.

@@ -235,12 +235,13 @@ impl<'a> Host<'a> {
 
 /// The command for people, where there is one.
 pub const NAME: &str = "flexvolume-lvm";
-/// Set by the packages' command, which runs the driver by its path.
+/// The packages install a shell script as the command for people. The script sets this variable, and runs the driver by
+/// its path.
 const CALLED: &str = "FLEXVOLUME_LVM_CALLED";
-/// The path of the driver that the packages' command runs, as their `install` has written it.
+/// Holds the path of the driver that the packages' script has installed.
 const PACKAGED: &str = "/var/lib/flexvolume-lvm/installed";
 
-/// Whether a person called it by the name of the command, as a shell finds it.
+/// Whether a person called the driver by the name of the command, as a shell finds it in `PATH`.
 pub fn is_called_by_name() -> bool {
     let program = std::env::args_os().next();
     program.is_some_and(|program| program == NAME) || std::env::var_os(CALLED).is_some()

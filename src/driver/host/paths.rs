@@ -58,8 +58,8 @@ pub(super) fn open_path(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// The number of the block device that a process has open as this file of `/proc/pid/fd`. `answers` says of a mount's
-/// id whether its filesystem can be asked: most could keep the answer.
+/// The number of the block device that a process has open as this file of `/proc/pid/fd`. `answers` gets the id of the
+/// file's mount. It says whether the filesystem there can be asked: most filesystems could hold the answer back.
 pub(super) fn device_open_as(
     descriptor: &Path,
     answers: impl FnOnce(u64) -> bool,

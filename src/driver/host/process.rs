@@ -130,8 +130,8 @@ impl<'a> Processes<'a> {
             .spawn()
     }
 
-    /// A child that is at work on the command. `watch` comes before there is one, so that its end cannot come
-    /// unnoticed.
+    /// Starts a child with the command, or hands the command to the reader. `watch` comes first: otherwise the child's
+    /// end could be missed.
     fn begin(&self, path: &Path, command: &Command) -> io::Result<Watched<'a>> {
         self.kernel.watch()?;
         let reader = command.stays.then(|| self.reader.take()).flatten();
@@ -145,7 +145,7 @@ impl<'a> Processes<'a> {
         Ok(watched)
     }
 
-    /// Stops a child that takes too long. Returns its pid if it does not even die of SIGKILL.
+    /// Stops a child that takes too long. Returns its pid if even SIGKILL does not end it.
     fn stop(&self, watched: &mut Watched, effect: Effect, grace: Duration) -> Option<u32> {
         let stuck = watched.stop(effect, grace);
         for device in own_devices() {

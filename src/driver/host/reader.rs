@@ -15,7 +15,8 @@ use crate::names::folded;
 /// was found, or `-` and why nothing was.
 pub const READ_DEVICES: &str = "read-devices";
 
-/// Puts the question. The device is named by this process's descriptor, which keeps it from becoming another.
+/// Writes the question. It names the device by a descriptor of this process, so that the name cannot come to mean
+/// another device.
 pub fn ask(stdin: &mut ChildStdin, command: &Command) -> io::Result<()> {
     let device = command.stdin.as_ref();
     let device = device.ok_or(io::ErrorKind::InvalidInput)?.as_raw_fd();

@@ -30,7 +30,7 @@ impl Uncached {
         Ok(Self { file, is_direct })
     }
 
-    /// Makes the disk keep what anybody has written.
+    /// Flushes the device: what anybody has written is on the disk afterwards.
     pub fn flush(&self) -> io::Result<()> {
         self.file.sync_all()
     }

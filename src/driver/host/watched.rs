@@ -23,7 +23,7 @@ const GRACE_AT_KILL: Duration = Duration::from_secs(1);
 
 pub(super) enum End {
     Exited(ExitStatus),
-    /// It said a line, and stays.
+    /// It printed a line, and goes on running.
     Answered,
     Deadline,
     Stopping,
@@ -112,7 +112,7 @@ impl<'a> Watched<'a> {
         Ok(true)
     }
 
-    /// Its complaint, on one line. e2fsck complains on standard output.
+    /// What the child complained of, on one line. e2fsck complains on standard output.
     pub fn complaint(&self) -> String {
         match one_line(&self.stderr) {
             nothing if nothing.is_empty() => one_line(&self.stdout),

@@ -49,8 +49,8 @@ fn lvchange_of(host: &Host, (_, uuid): Target, more: &str) -> Command {
     command("lvchange", host.limits.activate).unseen(["--select", &selected])
 }
 
-/// Activates also what is marked to be left out at boot, as thin snapshots are; and with a snapshot its origin, of
-/// which LVM would ask.
+/// Also activates a volume that is marked to be left out at boot, as thin snapshots are. With a snapshot, LVM activates
+/// its origin, too, and would ask about that without `--yes`.
 const ACTIVATE: [&str; 4] = ["--activate", "y", "--ignoreactivationskip", "--yes"];
 
 /// Activates a volume on this host.
@@ -59,8 +59,8 @@ pub fn activate(host: &Host, target: Target, lock: Option<&Lock>) -> Result<()> 
 }
 
 /// Activates a volume that is still as it was listed. LVM compares tags, layout, role and health under its own lock,
-/// and does nothing if one of them has changed. Nor is anything done if the tags cannot be compared. Whether it is
-/// active now, the kernel tells.
+/// and does nothing if one of them has changed. Nothing is done either if the tags cannot be compared. The kernel tells
+/// whether the volume is active now.
 pub fn activate_as_listed(host: &Host, volume: &Volume, lock: &Lock) -> Result<()> {
     /// Metadata made by hand may have tags of any length.
     const MOST: usize = 4096;

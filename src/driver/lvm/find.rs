@@ -11,14 +11,14 @@ use super::wait::explain;
 use crate::host::{Command, Host, ToolError};
 use crate::names::{Bytes, LvId, VgName};
 
-/// LVM's code for "the command failed", which an unknown name is too. Source: lvm(8) is silent;
-/// lvm2 lib/commands/errors.h, `ECMD_FAILED`.
+/// LVM's exit code for a failed command, which an unknown name gives too. Source: lvm2 lib/commands/errors.h,
+/// `ECMD_FAILED`; lvm(8) does not say it.
 const FAILED: i32 = 5;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found {
     Volume(Box<Volume>),
-    /// LVM has it, and lists it only among all volumes (`--all`).
+    /// LVM has the volume, and lists it only among all volumes (`--all`).
     Hidden,
     NoVolume,
     NoGroup,
@@ -42,11 +42,11 @@ pub fn find(host: &Host, id: &LvId) -> Result<Found> {
         .with_context(|| format!("asking LVM for {id}"))
 }
 
-/// LVM's hints name the disks that are worth reading, and stay as they are when one that failed can be
-/// read again. Source: lvm2 lib/label/hints.c.
+/// LVM's hints name the disks that are worth reading. They do not change when a disk that failed can be read again.
+/// Source: lvm2 lib/label/hints.c.
 const NO_HINTS: &str = "--nohints";
 
-/// Asks for a volume of a group that is on the disks, and from which LVM's hints alone keep LVM.
+/// Asks for a volume whose group is on the disks, though LVM did not find it because of its hints.
 fn find_overlooked(host: &Host, id: &LvId) -> Result<Found, ToolError> {
     if host.is_looking {
         return ask_for(host, id, &[NO_HINTS]);
@@ -92,8 +92,8 @@ fn ask_for(host: &Host, id: &LvId, more: &[&str]) -> Result<Found, ToolError> {
     }
 }
 
-/// Whether LVM, when it lists all groups that are on the disks, lacks this one. Other hosts' groups
-/// and those that are locked are in that list too.
+/// Whether the group is missing from LVM's list of all groups on the disks. Other hosts' groups and locked ones are in
+/// that list too.
 fn is_unknown(host: &Host, vg: &VgName) -> bool {
     matches!(is_listed(host, vg, &[]), Ok(false))
 }
@@ -141,7 +141,7 @@ pub fn tagged(host: &Host, tag: &str) -> Result<Vec<Volume>> {
         .with_context(|| format!("asking LVM for volumes with the tag {tag}"))
 }
 
-/// Sorted by name.
+/// All volumes that LVM lists, sorted by name.
 pub fn all_volumes(host: &Host) -> Result<Vec<Volume>> {
     let command = ask("lvs", LV_FIELDS, host.limits.query);
     read(host, &command, |report| report.volumes("lv"))

@@ -53,7 +53,7 @@ impl LeaseState {
     }
 }
 
-/// Whether nodes may share the group, since lvmlockd runs here or did: only then LVM is asked.
+/// Whether nodes may share the group: lvmlockd runs on this node, or has run here. Only then is LVM asked about that.
 pub fn may_be_shared(host: &Host, vg: &VgName) -> bool {
     has_lvmlockd(host) || host.kernel.exists(Path::new(&leases(vg)))
 }

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 /// More layers than LVM builds: a thin volume on a pool on RAID on images.
 const MOST_LAYERS: u8 = 8;
 
-/// Whether a volume that LVM calls partial has lost what it needs. LVM says "partial" of a volume as soon as any part
-/// of any layer is.
+/// Whether a volume that LVM calls partial has lost data that it needs. LVM calls a volume partial as soon as any part
+/// of any of its layers lacks a disk.
 pub fn is_lost(host: &Host, volume: &Volume) -> Result<bool> {
     const FIELDS: &str =
         "lv_name,lv_parent,pool_lv,origin,lv_layout,lv_health_status,parity_chunks,data_copies";

@@ -7,15 +7,15 @@ const PREFIX: &str = "flexvolume.";
 pub const MAKING: &str = "flexvolume.making=";
 const MADE: &str = "flexvolume.fs=";
 const LUKS: &str = "flexvolume.luks=";
-/// Before the type of a filesystem that is being made inside an encrypted volume; after it comes the UUID of
-/// the LUKS2 header that is being made.
+/// In [`MAKING`], the prefix for a filesystem that is being made inside an encrypted volume. The filesystem's type
+/// follows, and the UUID of the LUKS2 header that is being made.
 const IN_LUKS: &str = "luks2:";
 const VOLUME: &str = "flexvolume.volume=";
 /// Prefix of a permission to format: then come the evidence that it overrules, and when it was given.
 /// It holds for one mkfs, within a day.
 pub const MAY_FORMAT: &str = "flexvolume.mayformat";
-/// Set by the driver's own lvcreate, in the same change of LVM's metadata that makes the volume, and
-/// taken off by the change that records mkfs as begun. While it stands the driver put nothing there.
+/// A volume with this tag holds nothing that the driver wrote. The driver's own lvcreate sets the tag, in the same
+/// change of LVM's metadata that makes the volume. The change that records mkfs as begun removes it.
 pub const NEW: &str = "flexvolume.new";
 const CONTENT: [&str; 4] = [MADE, MAKING, MAY_FORMAT, NEW];
 /// How long a permission to format is good, in seconds; and how far ahead the clock of the host that
@@ -124,8 +124,9 @@ impl Record {
         tags
     }
 
-    /// The change after which `tag` stands. Of mkfs that has begun, of permissions and of LUKS2 headers only the newest
-    /// counts; a filesystem that was made ends what was said of content and permissions before.
+    /// The change that sets `tag`, and removes the tags that it replaces. There is one tag each for a mkfs that has
+    /// begun, for a permission and for a LUKS2 header: a new one replaces the old. The tag of a made filesystem
+    /// replaces that of an earlier filesystem, of a mkfs that has begun and of a permission, and [`NEW`].
     pub fn replaced_by(&self, tag: String) -> Tags {
         let starts = match &tag {
             tag if tag.starts_with(MADE) => &CONTENT[..],

@@ -53,14 +53,14 @@ pub struct Volume {
     /// Free space for LVM's metadata of the group (`vg_mda_free`), on the disk that has least.
     pub metadata_free: Bytes,
     pub spread: Spread,
-    /// The lock that it takes to activate it, if nodes share its group.
+    /// The lock that an activation of the volume takes, if nodes share its group.
     pub lock: Option<Lease>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// The UUID of the volume whose lock it is: a thin volume has that of its pool. None: LVM does
-    /// not tell, as of a snapshot, which has that of its origin.
+    /// The UUID of the volume that the lock belongs to: for a thin volume, its pool. None: LVM does not tell it. So it
+    /// is with a snapshot, which has the lock of its origin.
     pub of: Option<String>,
     /// Where it is (`lv_lockargs`): a version, and sanlock's place in bytes. Empty: see `of`.
     pub args: String,
@@ -70,7 +70,7 @@ pub struct Lease {
 const OVERFLOWED: &str = "snapshot invalid";
 
 impl Volume {
-    /// How a command that changes it names it.
+    /// The name and UUID by which a command of LVM changes this volume.
     pub fn target(&self) -> Target<'_> {
         (&self.id, &self.uuid)
     }
@@ -137,7 +137,7 @@ pub struct Group {
     /// See [`Volume::metadata_free`].
     #[serde(rename = "vg_mda_free", deserialize_with = "bytes")]
     pub metadata_free: Bytes,
-    /// The size of the smallest area for it. LVM keeps two versions there.
+    /// The size of the smallest area for LVM's metadata of the group. LVM keeps two versions there.
     #[serde(rename = "vg_mda_size", deserialize_with = "bytes")]
     pub metadata_size: Bytes,
     #[serde(rename = "vg_extent_size", deserialize_with = "number")]
@@ -168,8 +168,8 @@ impl Report {
         })
     }
 
-    /// The rows of one kind (`lv`, `vg`). Whoever wrote to a disk may have written its metadata: what cannot be
-    /// seen becomes what no name or tag has.
+    /// The rows of one kind (`lv`, `vg`). Anybody who can write to a disk can write LVM's metadata there. So a
+    /// character that cannot be seen is replaced by `?`, which no name or tag has.
     pub(super) fn rows<T: DeserializeOwned>(self, kind: &str) -> Result<Vec<T>, String> {
         let parts = self.report.into_iter();
         let found = parts.filter_map(|mut part| part.remove(kind)).flatten();
@@ -210,7 +210,7 @@ pub(super) fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Erro
     number(from).map(Bytes::new)
 }
 
-/// Whether LVM prints anything: what is not so, has an empty field.
+/// Whether LVM prints anything in this field. An empty field means no.
 pub(super) fn is_set<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     String::deserialize(from).map(|text| !text.is_empty())
 }

@@ -70,7 +70,8 @@ pub(super) fn owner(leader: &str) -> Option<u64> {
     field("owner_id ")
 }
 
-/// A host in the list of those that share a group: a line of its own for each, and its fields below.
+/// Finds a host in sanlock's list of the hosts that share a group. Each host has a line of its own, and its fields are
+/// on the lines below.
 pub(super) fn node(status: &str, host: u64) -> Option<Holder> {
     let first = format!("{host} timestamp ");
     let block = status.lines().skip_while(|line| !line.starts_with(&first));

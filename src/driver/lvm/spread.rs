@@ -57,8 +57,8 @@ impl Spread {
         }
     }
 
-    /// By `lv_layout`, `stripes` and `data_stripes` of lvs(8). What is beside the images counts for a new
-    /// volume only.
+    /// The spread of a volume, by `lv_layout`, `stripes` and `data_stripes` of lvs(8). Metadata and checksums beside
+    /// the images are left out: they count only for a new volume.
     pub(super) fn of_report(layout: &str, images: u64, data: u64) -> Self {
         let mut kinds = layout.split(',');
         let is_copied = kinds.any(|kind| ["raid1", "mirror"].contains(&kind));

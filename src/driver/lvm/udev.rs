@@ -7,13 +7,13 @@ use crate::host::Kernel;
 /// Whether udevd answers, for which LVM waits after each change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Udev {
-    /// It listens, if the kernel does not say otherwise.
+    /// udevd listens, or the kernel does not tell.
     Listens,
-    /// It answers by a semaphore of the host's IPC namespace, which is not the one of this process.
+    /// udevd answers by a semaphore of the host's IPC namespace, and this process is in another one.
     CannotBeHeard,
-    /// It has left its socket behind.
+    /// udevd was killed: its socket is still there, and nobody listens.
     Killed,
-    /// LVM does without it.
+    /// udevd has no socket. LVM does its work without udevd then.
     NoSocket,
 }
 

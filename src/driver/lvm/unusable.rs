@@ -46,7 +46,7 @@ pub fn kept_away(host: &Host, known: &[Group], limit: Duration) -> Vec<KeptAway>
     kept.collect()
 }
 
-/// All groups, with what LVM would leave out for these options.
+/// The rows of all groups. `others`: LVM's options for groups that it would leave out, such as `--foreign`.
 fn rows(host: &Host, others: &[&str], limit: Duration) -> Option<Vec<GroupRow>> {
     let fields = "vg_name,vg_systemid,vg_lock_type,vg_exported";
     let command = ask("vgs", fields, limit).args(["--readonly"]).args(others);
@@ -71,7 +71,7 @@ pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<Stri
 }
 
 impl GroupRow {
-    /// What keeps the locks of a group that nodes share.
+    /// The lock manager of a group that nodes share.
     fn manager(&self) -> Option<&str> {
         Some(&*self.vg_lock_type).filter(|kind| !["", "none"].contains(kind))
     }

@@ -74,8 +74,9 @@ pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Err
     Error::from(error).context(cause)
 }
 
-/// The name of a suspended device at or below an open encrypted one. LVM reads what is inside that, as it reads
-/// each device that may be a disk of its own, and waits in the kernel.
+/// The name of a suspended device at or below an open encrypted one. LVM reads the device inside an encrypted one,
+/// since it reads each device that may be a disk of its own. If one of these devices is suspended, LVM waits in the
+/// kernel.
 fn suspended_inside(kernel: &Kernel) -> Option<String> {
     let is_encrypted = |device: &Mapped| {
         let uuid = kernel.read(&device.0.join("dm/uuid"));
@@ -85,8 +86,9 @@ fn suspended_inside(kernel: &Kernel) -> Option<String> {
     all.find_map(|device| device.suspended(kernel))
 }
 
-/// The device-mapper name of a device of sanlock's leases that is suspended for longer than an lvcreate needs,
-/// which refreshes it in case that another node has extended it (LVM's lib/locking/lvmlockd.c).
+/// The device-mapper name of a suspended device of sanlock's leases. An lvcreate suspends it for a moment, when it
+/// refreshes the device in case that another node has extended it (LVM's lib/locking/lvmlockd.c). Only a device that
+/// stays suspended longer counts.
 fn suspended_leases(kernel: &Kernel) -> Option<String> {
     const MOMENT: Duration = Duration::from_millis(300);
     let suspended = |device: &Mapped| {

@@ -35,7 +35,8 @@ const RESERVED_PARTS: [&str; 17] = [
     "_pmspare", "_rimage", "_rmeta", "_tdata", "_tmeta", "_vdata", "_vorigin", "_wcorig",
 ];
 
-/// A hostile text may be very long, and a message shows what it is about all the same.
+/// Puts a text in quotes, for a message. Cuts it, since a hostile text may be very long: the beginning still shows what
+/// the message is about.
 pub fn quoted(text: &str) -> String {
     format!("{:?}", text.chars().take(LONGEST).collect::<String>())
 }

@@ -102,7 +102,7 @@ impl MountOptions {
         (all, overruled)
     }
 
-    /// As one value of `-o`. `None` if there are no options.
+    /// All options as one value of mount's `-o`. `None` if there are no options.
     pub fn joined(&self) -> Option<String> {
         (!self.0.is_empty()).then(|| self.0.join(","))
     }
@@ -116,11 +116,10 @@ enum Who {
     Nobody,
 }
 
-/// Who may set which option, of which filesystems, and why. What is not here is refused. A pod may set
-/// what concerns its own files. A value is a number (`N`), a size in bytes or with k, m or g (`SIZE`), any
-/// text (`TEXT`), or one of those named. Without one the option takes none; what nobody may set is
-/// refused with each.
-/// Source: mount(8) "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", ext4(5), xfs(5), btrfs(5); `ext4_param_specs`,
+/// Who may set which option, of which filesystems, and why. An option that is not here is refused. A pod may set what
+/// concerns its own files. A form is `name` without a value, or `name=value`. A value is a number (`N`), a size in
+/// bytes or with k, m or g (`SIZE`), any text (`TEXT`), or one of the values named. What nobody may set is refused with
+/// any value. Source: mount(8) "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", ext4(5), xfs(5), btrfs(5); `ext4_param_specs`,
 /// `xfs_fs_parameters` and `btrfs_fs_parameters` of Linux, and what came before these.
 #[rustfmt::skip] // a row is a line
 const TABLE: [(Who, &str, &str, &str); 31] = [
@@ -157,7 +156,7 @@ const TABLE: [(Who, &str, &str, &str); 31] = [
     (Nobody, "all", "abort debug debug_want_extra_isize test_dummy_encryption enospc_debug ref_verify check_int check_int_data check_int_print_mask fragment", "it is there to test Linux itself"),
 ];
 
-/// Whether the table lets him set it. An error says who may.
+/// Fails, and says who may set the option, unless the table lets `by` set it.
 fn may_set(by: Who, option: &str) -> Result<(), String> {
     let (name, value) = split(option);
     let all = TABLE.iter().flat_map(|(who, _, options, why)| {

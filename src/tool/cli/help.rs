@@ -3,7 +3,7 @@
 //! At most 80 columns wide: clap does not wrap lines that are indented. Two columns with two spaces between, or
 //! the second below the first. `xtask` makes man pages of them.
 
-/// Those of a command that has no others.
+/// The exit codes of a command that has only these.
 pub const EXIT_CODES: &str = "
 
 Exit codes:

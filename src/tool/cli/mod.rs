@@ -19,7 +19,7 @@ use driver::with_hosts;
 
 use people::{People, Task};
 
-/// The exit code of a command line that is wrong, and of one that is root's.
+/// The exit code of a wrong command line, and of a command that only root may run.
 const USAGE: u8 = 2;
 
 /// Does what a person asks for. `args`: all of argv; `words`: as [`driver::words`] has them.

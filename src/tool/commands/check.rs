@@ -69,9 +69,9 @@ struct CheckReport {
 struct Checked {
     #[serde(flatten)]
     verdict: Verdict,
-    /// What `status` says, of a volume that was not named itself.
+    /// What `status` says of the volume. Only for a volume that was not named itself.
     health: Option<String>,
-    /// Whether the exit code tells of it.
+    /// Whether this volume counts for the exit code.
     counts: bool,
 }
 
@@ -189,7 +189,7 @@ fn one_of_many(inventory: &Inventory, volume: &Volume, request: Request) -> Opti
 }
 
 impl Check {
-    /// The options of the mount that `-o` describes, and a name beside it.
+    /// The options of the mount that `-o` describes. A volume that is named beside `-o` is one of them.
     fn rehearsed(&self) -> Result<Options> {
         let mut options = Map::new();
         match self.names.as_slice() {

@@ -18,7 +18,7 @@ use driver::host::Host;
 
 /// How long devices are read at least. Mounted volumes need no reading.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// The call-outs that are counted, from the log.
+/// How far back the call-outs in the log are counted.
 const CALLS: Duration = Duration::from_secs(3600);
 /// The name of the file for `node_exporter`'s textfile collector.
 const FILE: &str = "flexvolume-lvm.prom";
@@ -81,8 +81,8 @@ impl Metric {
     }
 }
 
-/// Samples by their metric and labels, in the text format that Prometheus and `OpenMetrics` share.
-/// Neither reads a text with the same labels twice, as groups with one name would have them.
+/// Samples by their metric and labels, in the text format that Prometheus and `OpenMetrics` share. Neither reads a text
+/// that has the same labels twice. Two groups of one name would have the same labels, so the map keeps one of them.
 #[derive(Default)]
 struct Metrics(BTreeMap<Metric, BTreeMap<String, f64>>);
 

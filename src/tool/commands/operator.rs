@@ -182,7 +182,7 @@ fn listed(doubts: &[Doubt]) -> String {
     doubts.join(", and ")
 }
 
-/// The next mount resumes it. What is on it cannot be read before.
+/// Why a suspended volume has to wait: the next mount resumes it, and what is on it cannot be read before.
 fn suspended(seen: &SeenVolume) -> Reason {
     Reason::Suspended(seen.facts.id.dm_name())
 }

@@ -31,13 +31,13 @@ struct NewConfig {
 }
 
 enum Origin {
-    /// The one that is there stays.
+    /// The config that is there stays.
     Found,
-    /// The one that was given takes the place of another.
+    /// The config that was given replaces the one that is there.
     Replaced,
-    /// There was none: the one of this file, of an earlier installation or of another plugin directory.
+    /// There was no config. It is copied from this file, of an earlier installation or of another plugin directory.
     Taken(PathBuf),
-    /// There was none: the one that was given, or the one of a new node.
+    /// There was no config. It is the one that was given, or that of a new node.
     Written,
 }
 

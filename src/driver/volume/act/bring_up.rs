@@ -249,7 +249,8 @@ impl FirstMount<'_> {
         Ok(remarks)
     }
 
-    /// Says what may keep even a pod that only reads from a volume that is read-only itself.
+    /// Adds to the error of a mount why even a pod that only reads may be refused a read-only volume: the log of its
+    /// filesystem must be played back.
     fn unread_log(&self, error: Error) -> Error {
         let (id, device) = (self.job.subject.id, &self.on.device);
         let reads = self.job.options.read_only && device.is_read_only(self.job.subject.host.kernel);
@@ -263,8 +264,8 @@ impl FirstMount<'_> {
         ))
     }
 
-    /// Unmounts a filesystem that the kernel has shut down: the kernel mounts it again while it is mounted
-    /// elsewhere.
+    /// Unmounts the filesystem if the kernel has shut it down. As long as another mount namespace has it mounted, each
+    /// new mount shows the same filesystem, shut down as it is.
     fn undo_if_shut_down(&self, elsewhere: &[Elsewhere]) -> Result<()> {
         let Subject { host, id, .. } = self.job.subject;
         let mount = mounted_at(host.kernel, self.dir).ok().flatten();

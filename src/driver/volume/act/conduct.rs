@@ -134,9 +134,9 @@ impl Job<'_> {
         require_not_suspended(self.subject, device)
     }
 
-    /// Activates the volume. Its lock keeps the last unmount of another pod from deactivating it before this call
-    /// finds its device. Returns the volume if its listing is good
-    /// for a mount: LVM activated the volume as it was listed, or another did after that.
+    /// Activates the volume. Takes the volume's lock first: otherwise the last unmount of another pod could deactivate
+    /// it before this call finds its device. Returns the volume if its listing is good for a mount: LVM activated the
+    /// volume as it was listed, or another did after that.
     fn activate(
         &self,
         mut seen: Look,
@@ -189,8 +189,8 @@ impl Job<'_> {
         self.wait_for_device().map(|()| None)
     }
 
-    /// Waits for the node of the device. LVM itself waits for udev to make it; a killed command that activated the
-    /// volume did not.
+    /// Waits for the device's node. LVM itself waits until udev has made it. A killed command that activated the volume
+    /// did not wait.
     fn wait_for_device(&self) -> Result<()> {
         let Subject { host, config, id } = self.subject;
         let kernel = host.kernel;

@@ -61,10 +61,10 @@ struct Begun<'a> {
     job: &'a Job<'a>,
     fs: FsType,
     device: Device,
-    /// What LVM said of the volume before.
+    /// What LVM said of the volume before the tag was set.
     volume: Volume,
     lvm: Lvm,
-    /// The tag.
+    /// The tag `flexvolume.making`, with its value.
     making: String,
     /// An earlier mkfs, which was killed, has set the tag.
     is_repeated: bool,

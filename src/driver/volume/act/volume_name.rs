@@ -7,8 +7,8 @@ use crate::lvm::{self, Found, Tags, Volume};
 use crate::volume::job::{Job, Subject};
 
 impl Job<'_> {
-    /// Writes the name before the mount. It is needed only to deactivate the volume: if the config says so, or nodes
-    /// share the group. A failure is only logged. `known`: LVM's row of the volume, if LVM was asked.
+    /// Writes the name before the mount, if the volume may be deactivated after it: because the config says so, or
+    /// because nodes share the group. A failure is only logged. `known`: LVM's row of the volume, if LVM was asked.
     pub fn note_name(&self, known: Option<&Volume>) {
         let Subject { host, config, .. } = self.subject;
         let may_be = config.deactivate || lvm::has_lvmlockd(host);

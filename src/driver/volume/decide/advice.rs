@@ -9,7 +9,7 @@ use crate::lvm::Holder;
 use crate::names::{Bytes, FsType, LvId, Shown};
 use crate::volume::device::Failure;
 
-/// LVM adds a disk with other sectors than the disks of a group only so.
+/// The option with which LVM adds a disk to a group whose disks have sectors of another size.
 const MIXED: &str = "--config devices/allow_mixed_block_sizes=1 ";
 
 pub fn filesystem_failed(id: &LvId, place: &Place, failure: Failure) -> String {

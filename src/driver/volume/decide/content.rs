@@ -86,7 +86,7 @@ pub fn unreadable(at: u64, error: &str) -> Reason {
     Reason::Unreadable { at, error }
 }
 
-/// Something has claimed the device: a mount in another mount namespace, or an unknown user.
+/// Decides for a device that is claimed: by a mount in another mount namespace, or by an unknown user.
 pub fn claimed(facts: &Facts, found: Option<&Filesystem>, volume: &Volume, wish: &Wish) -> Ruling {
     let openers = facts.openers.clone().unwrap_or_default();
     let is_hosts = openers.elsewhere.iter().any(|other| other.hosts);
@@ -210,7 +210,8 @@ pub fn is_harmed(failure: Failure, wish: &Wish) -> bool {
     wish.purpose == Purpose::Filesystem && (failure == Failure::ShutDown || !wish.read_only)
 }
 
-/// The last arm: mkfs. A process that reads the device has a reason, so mkfs waits until it has ended.
+/// The last arm: mkfs. Fails while anybody uses the device. A process that reads it does so for a reason, so mkfs waits
+/// until that process has ended.
 pub fn make(facts: &Facts, fs: FsType, how: Making) -> Ruling {
     if facts.is_mounted_here() {
         return Err(Reason::InUse(Vec::new()));
@@ -235,7 +236,7 @@ pub fn require_for_mkfs(facts: &Facts, volume: &Volume, wish: &Wish) -> Result<(
     require_writable(facts, volume, wish)
 }
 
-/// Fails if the volume cannot be written, and is to be.
+/// Fails if the volume is to be written, and cannot be.
 pub fn require_writable(facts: &Facts, volume: &Volume, wish: &Wish) -> Result<(), Reason> {
     if wish.read_only {
         return Ok(());

@@ -32,7 +32,7 @@ pub struct Wish {
     pub has_key: bool,
     /// Why the node's config does not let pods use this volume group.
     pub not_allowed: Option<String>,
-    /// Fill of a thin pool, in percent, from which on nothing is mounted for writing.
+    /// From this fill of a thin pool on, in percent, nothing in it is mounted for writing.
     pub pool_limit: u8,
     /// The group's table in the node's config; the default if there is none. Only what concerns creation and growth is
     /// read here.
@@ -128,8 +128,8 @@ pub type Ruling = Result<Decision, Reason>;
 pub enum Making {
     /// On a blank volume. `again`: on one that the driver's own mkfs left half made when it was killed.
     Plain { again: bool },
-    /// With a LUKS2 header on a blank volume, inside that. `uuid`: of the header, if the driver was killed while it
-    /// made one.
+    /// Inside a LUKS2 header, which is made first, on a blank volume. `uuid`: the header's UUID, if the driver was
+    /// killed while it made that header.
     InLuks { uuid: Option<String> },
     /// Inside the encrypted volume, which is open: a call was killed before it had made the filesystem.
     Inside,
@@ -141,7 +141,7 @@ pub struct Mount {
     pub check: bool,
     /// Whether and when to grow it to the size of its volume.
     pub grow: Grow,
-    /// Whether the volume's tags must be changed to name it.
+    /// Whether the volume's tags must be changed to name this filesystem.
     pub record: bool,
     /// The filesystem is mounted already, in these other mount namespaces or where no mount table shows it.
     /// Mounting it again gives the same filesystem.
@@ -190,7 +190,7 @@ impl Permit {
         self.fs
     }
 
-    /// As [`Self::fs`], for mkfs.
+    /// Uses the permit up, for mkfs. Returns the filesystem to make.
     pub fn used(self) -> FsType {
         self.fs
     }

@@ -13,11 +13,11 @@ use crate::volume::device::{Failure, Inside};
 pub struct Needed {
     /// The size that the volume is to have. It has `has`.
     pub size: Bytes,
-    /// The bytes that this takes from the group.
+    /// The bytes that this size takes from the group, beyond what the volume has.
     pub more: Bytes,
     pub free: Bytes,
     pub has: Bytes,
-    /// What is free counts only disks with sectors of at most this size.
+    /// If set, only disks with sectors of at most this size count for what is free.
     pub sector: Option<Bytes>,
 }
 
@@ -222,7 +222,7 @@ fn foreign(facts: &Facts, inside: Option<&Inside>) -> Option<String> {
 }
 
 impl Uses {
-    /// Why every access to it would wait, if it would.
+    /// Why every access to the volume would wait. `None`: none would.
     pub fn waits(&self) -> Option<Reason> {
         let name = self.suspended.clone()?;
         Some(match self.inside {

@@ -1,6 +1,6 @@
-//! The one place that decides what may be done with a volume. Pure: the same facts and the same wish give the
-//! same decision. The rules run from the cheapest facts to the dearest: the content of the device, in
-//! `content`.
+//! The one place that decides what may be done with a volume. Pure: the same facts and the same wish give the same
+//! decision. The rules run from the cheapest facts to the dearest. The dearest is the content of the device: its rules
+//! are in `content`.
 
 use super::content::{is_harmed, of_content, require_kind, require_type};
 use super::decision::{Decision, Level, Purpose, Ruling, Wish};
@@ -138,9 +138,9 @@ fn writes_through(row: &Row, wish: &Wish) -> bool {
     wish.purpose == Purpose::Filesystem && !wish.read_only && row.is_filesystem_read_only()
 }
 
-/// The mount to bind from. It shows the whole filesystem. Preferred: kubelet's, then its own global mount, then
-/// a writable one. A btrfs may be mounted with another subvolume for each pod; then only its own global mount
-/// is sure to fit.
+/// The mount to bind from, which shows the whole filesystem. A mount in kubelet's directories is preferred to others,
+/// then the global mount of this pod's volume, then a writable mount. If the pod names a subvolume of a btrfs, other
+/// pods may have mounted another one: only the global mount of this pod's volume is sure to fit.
 fn best<'a>(mounts: &'a [Mounted], wish: &Wish) -> Option<&'a Row> {
     let is_another = |row: &Row| wish.subvolume && row.fs_type == "btrfs";
     let fits = |one: &&Mounted| one.own_global || (one.row.is_whole() && !is_another(&one.row));

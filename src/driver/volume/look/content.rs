@@ -16,7 +16,7 @@ use crate::volume::decide::{Content, Decrypted, Doubt, FilesystemState, Openers}
 use crate::volume::device::Device;
 
 impl Look<'_> {
-    /// What is on the volume's own device.
+    /// Reads the content of the volume's own device.
     pub(super) fn content(&mut self) -> Result<Content> {
         let Some(device) = self.facts.device.clone() else {
             bail!("{} is not active", self.facts.id);
@@ -35,7 +35,7 @@ impl Look<'_> {
         self.content_of(&device)
     }
 
-    /// What is inside an encrypted volume that is open.
+    /// Reads the content of the device inside an encrypted volume that is open, and the kernel's table of that device.
     pub(super) fn inside(&mut self) -> Result<Decrypted> {
         let Some(device) = self.facts.top().cloned() else {
             bail!("{} is not open", self.facts.id);
@@ -208,7 +208,7 @@ impl Look<'_> {
     }
 }
 
-/// The type of this filesystem, if it is the one of the record, beyond doubt.
+/// The type of the filesystem that was found, if it is beyond doubt the recorded one.
 fn recorded(found: &Superblock, made: &Filesystem<String>) -> Option<FsType> {
     let fs = found.alone.filter(|fs| fs.as_str() == made.fs)?;
     (found.uuid == made.uuid && !found.in_progress).then_some(fs)

@@ -15,17 +15,17 @@ use crate::volume::decide::{Fitting, Ground, Sectors};
 use crate::volume::device::Device;
 use crate::volume::kernel_tables::sysfs_path;
 
-/// Is there if the kernel can cache more than a page at a time. Source: Linux' `mm/huge_memory.c`, and
+/// This directory exists if the kernel can cache more than a page at a time. Source: Linux' `mm/huge_memory.c`, and
 /// `mapping_max_folio_size_supported` in `include/linux/pagemap.h`.
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage";
 
-/// What a disk has whose sectors no filesystem is too small for. Source: Linux' `include/linux/blk_types.h`,
+/// The smallest sector of a disk: every filesystem can live on it. Source: Linux' `include/linux/blk_types.h`,
 /// `SECTOR_SIZE`.
 const SMALLEST: Bytes = Bytes::new(512);
 
 impl Look<'_> {
-    /// Where the volume may grow. Neither the volume is read nor LVM asked unless some device of the node has larger
-    /// sectors than others may have.
+    /// Where the volume may grow. Reads the volume only if some device of the node has sectors of more than 512 bytes.
+    /// Asks LVM only if some device has larger sectors than the filesystem.
     pub(super) fn ground(&self) -> Result<Ground> {
         let (host, facts) = (self.subject.host, &self.facts);
         let kernel = host.kernel;
@@ -63,7 +63,7 @@ impl Look<'_> {
         Ok(ground)
     }
 
-    /// Compares a filesystem that was made for sectors of so many bytes with the device that it is on.
+    /// Compares the device with the sectors, in bytes, for which a filesystem on it was made.
     pub(super) fn sectors(&self, device: &Device, filesystem: u64) -> Sectors {
         let kernel = self.subject.host.kernel;
         let sector = |device: &Device| sector_of(kernel, &sysfs_path(device.number, ""));

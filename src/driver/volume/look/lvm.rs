@@ -11,7 +11,8 @@ use crate::volume::decide::{Facts, Lvm, Pool, Room, Wish};
 use crate::volume::job::Subject;
 
 impl Look<'_> {
-    /// What LVM says of the volume. Of one that this call has just activated, that is at first what it said before.
+    /// What LVM says of the volume. If this call has just activated it, LVM's answer from before the activation is used
+    /// first.
     pub(super) fn see_lvm(&mut self, wish: &Wish) {
         let kernel = self.subject.host.kernel;
         let listed = self.asker.listed.filter(|_| self.facts.lvm.is_none());

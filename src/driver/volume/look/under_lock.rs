@@ -27,11 +27,11 @@ use crate::volume::step::Step;
 pub struct HeldLocks {
     /// `None`: the volume is not active, or needs no lock.
     pub volume: Option<Lock>,
-    /// Whose lock this is.
+    /// The volume that [`Self::volume`] is the lock of.
     of: Option<LvUuid>,
     /// The group's lock, held by a call that may create or extend the volume.
     pub group: Option<Lock>,
-    /// Whether no lvcreate of a killed call is left, which may still be wiping the volume.
+    /// Whether no lvcreate of a killed call is at work any more. Such an lvcreate may be wiping the volume.
     is_made: bool,
 }
 
@@ -64,9 +64,9 @@ impl HeldLocks {
     }
 }
 
-/// Looks at a volume until the decision needs no more facts. Waits up to `patience` for each lock not yet held,
-/// then looks again. A call that finds all as it is to be takes no lock; nor does a call that needs the group's: its
-/// decision is to look at the room there.
+/// Looks at a volume until the decision needs no more facts. Waits up to `patience` for each lock that is not held yet,
+/// then looks again. Takes no lock if all is as it should be. For a volume that is to be created it takes none either:
+/// the decision is then to look at the free space, which needs the group's lock.
 pub fn look_under_lock<'a>(
     subject: Subject<'a>,
     mut asker: Asker<'a>,
@@ -95,7 +95,7 @@ pub fn look_under_lock<'a>(
     }
 }
 
-/// The decision of a call by the kernel's tables alone, where that needs no lock.
+/// Decides by the kernel's tables alone. `None`: the call needs the volume's lock or more facts, or a person asks.
 fn without_lock(seen: &mut Look, wish: &Wish) -> Result<Option<Decision>> {
     if seen.asker.is_person {
         return Ok(None);

@@ -100,7 +100,8 @@ fn lock_problem(host: &Host) -> Option<String> {
 pub const LONGEST: Duration = Duration::from_secs(10);
 
 impl LvmFacts {
-    /// Fails if LVM does not answer. `can_lock`: without that no volume can be looked at as a mount does.
+    /// Fails if LVM does not answer. `can_lock`: whether the driver can lock volumes. If it cannot, no volume is looked
+    /// at as a mount does.
     fn ask(host: &Host, loaded: &Loaded, can_lock: bool) -> Result<Self> {
         let inventory = Inventory::take(host, loaded)?;
         let is_mountable = can_lock && loaded.problem.is_none();

@@ -9,7 +9,7 @@ use crate::output::{Printed, columns_within, printed, red, yellow};
 pub struct Findings(Vec<Finding>);
 
 impl Findings {
-    /// Adds what a check found, and what others found too only once.
+    /// Adds what a check found. A next mount that is refused in the same words as another one is added once.
     pub fn add(&mut self, found: impl IntoIterator<Item = Finding>) {
         for one in found {
             // All volumes of groups with one name are refused in the same words.

@@ -197,10 +197,10 @@ fn in_columns(rows: &[Cells]) -> String {
     text
 }
 
-/// Takes the names that would push `HEALTH` out of the terminal from the rows: each gets a line of its own above its
-/// row, by whose number it is returned.
+/// Takes out of the rows the names that would push `HEALTH` off the terminal. Returns each by the number of its row.
+/// Such a name gets a line of its own above that row.
 fn names_apart(table: &mut [Cells], width: usize) -> BTreeMap<usize, String> {
-    /// Where `HEALTH` of a snapshot ends, which names the origin.
+    /// How wide `HEALTH` may be. That of a snapshot names the origin, and is cut here.
     const WIDEST_HEALTH: usize = 40;
     if width == usize::MAX {
         return BTreeMap::new();

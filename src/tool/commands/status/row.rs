@@ -48,7 +48,7 @@ pub struct Encrypted {
     pub uuid: String,
     /// The device inside. `None`: it is closed.
     pub open: Option<String>,
-    /// The number of that.
+    /// The number of the device inside.
     pub number: Option<String>,
 }
 

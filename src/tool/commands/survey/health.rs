@@ -24,7 +24,7 @@ pub struct Health {
     /// Whether it is the driver's, so that a pod would miss it.
     pub is_ours: bool,
     pub verdict: Option<Verdict>,
-    /// Its pool, or it itself, is filled so far that the next pod is refused.
+    /// The fill of a thin pool, in percent, from which on the driver refuses the next pod.
     pub limit: u8,
     pub pool: Option<Volume>,
     /// The device-mapper name of the suspended device: its own, or one that it is built on.
@@ -131,7 +131,7 @@ impl Health {
         self.is_ill() && self.is_ours
     }
 
-    /// The same whosever it is.
+    /// As [`Self::is_unwell`], but also for a volume that is not the driver's.
     pub fn is_ill(&self) -> bool {
         !self.faults().is_empty() || self.would_not_mount()
     }
@@ -287,7 +287,8 @@ impl Health {
         Some(finding.run(format!("lvextend --resizefs --extents +20%LV {id}")))
     }
 
-    /// One that ran full is refused, and the words of that say what helps.
+    /// A snapshot that is nearly full. One that has run full is not among these: it is refused, and the refusal says
+    /// what helps.
     fn snapshot_full(&self) -> Option<Finding> {
         let percent = nearly_lost(&self.volume)?;
         let finding = format!("the snapshot is {percent:.0} % full");

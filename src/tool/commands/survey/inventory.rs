@@ -236,12 +236,13 @@ impl<'a> Inventory<'a> {
             || self.has_call(&volume.id)
     }
 
-    /// A list that must not take long does not read the log.
+    /// From now on does not read the log: a list must not take long.
     pub fn forgo_log(&self) {
         let _ = self.called.set(BTreeSet::new());
     }
 
-    /// Nothing is said of a log that cannot be read: `log` says it.
+    /// Whether the log has a call about the volume. A log that cannot be read counts as empty: `log` says that it
+    /// cannot be read.
     fn has_call(&self, id: &LvId) -> bool {
         let read = || log::volumes(self.host, self.config).unwrap_or_default();
         self.called.get_or_init(read).contains(&id.to_string())

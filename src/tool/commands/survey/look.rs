@@ -24,11 +24,11 @@ pub struct Request<'a> {
     pub options: Option<&'a Options>,
     /// How long a call that works on the volume is waited for.
     pub patience: Duration,
-    /// The device is read only if looking has not taken longer so far. `None`: whenever.
+    /// The device is read only as long as looking at volumes has taken less than this so far. `None`: always.
     pub longest: Option<Duration>,
     /// The device is not read, though the next mount would read it.
     pub unread: bool,
-    /// Who has it open is looked at too, whatever the next mount would make of that.
+    /// Who has the device open is looked at in any case, even if the next mount would not ask.
     pub users: bool,
     /// e2fsck is tried, too, if the decided mount runs it, without writing to the volume.
     pub tries: bool,

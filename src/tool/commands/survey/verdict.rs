@@ -20,7 +20,7 @@ pub enum Outcome {
     Decided(Decision),
     /// The faults of an ext. The next mount repairs it if `e2fsck -p` can.
     Repair(String),
-    /// The tool that it takes refuses: a stable word for which, and what it says.
+    /// A tool that the mount would run refuses the volume. A stable word for the tool, and what the tool says.
     Tried(&'static str, String),
     /// A call works on it just now.
     Busy(String),
@@ -109,12 +109,12 @@ impl Verdict {
         )
     }
 
-    /// Whether it would have to be activated to tell.
+    /// Whether the volume would have to be activated before more is known.
     pub fn is_inactive(&self) -> bool {
         matches!(self.outcome, Outcome::Decided(Decision::Activate))
     }
 
-    /// Whether the device would have to be read to tell.
+    /// Whether the device would have to be read before more is known.
     pub fn is_unread(&self) -> bool {
         matches!(self.outcome, Outcome::Decided(Decision::Look(_)))
     }
@@ -147,7 +147,7 @@ impl Verdict {
         }
     }
 
-    /// `wrong-type` says more than `refuse`.
+    /// The verdict in a word, for a list. If there is a reason, its word: `wrong-type` says more than `refuse`.
     pub fn short(&self) -> &'static str {
         self.why().unwrap_or_else(|| self.word())
     }
