@@ -28,7 +28,7 @@ pub use lockd::{GroupLeases, LeaseState, has_lvmlockd, may_be_shared};
 pub use lost::is_lost;
 pub use mapped::{DEEPEST, Mapped, with_its_table};
 pub use record::{Record, Tags, making_in_luks_tag, making_tag, permission_tag, volume_tag};
-pub use report::{Group, Report, Target, Volume};
+pub use report::{Group, Merge, Report, Target, Volume};
 pub use sanlock::{Holder, holder};
 pub use spread::Spread;
 pub use udev::Udev;

@@ -45,6 +45,7 @@ pub struct Volume {
     pub pool: Option<LvName>,
     /// The volume of which it is a snapshot.
     pub origin: Option<LvName>,
+    pub merge: Option<Merge>,
     /// How full it is, in percent: of a pool, its data.
     pub data_percent: Option<f64>,
     pub metadata_percent: Option<f64>,
@@ -55,6 +56,17 @@ pub struct Volume {
     pub spread: Spread,
     /// The lock that an activation of the volume takes, if nodes share its group.
     pub lock: Option<Lease>,
+}
+
+/// A merge of one of its snapshots into it: lvconvert(8), `--merge`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Merge {
+    /// LVM merges when the volume is next activated. What is written until then is lost.
+    Waits,
+    Runs,
+    /// The kernel has given up, and begins again when the volume is next activated. The rest of the snapshot is still
+    /// on the snapshot's disk.
+    Failed,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -231,8 +243,10 @@ struct ReportRow {
     #[serde(deserialize_with = "is_set")]
     lv_device_open: bool,
     lv_permissions: String,
+    lv_attr: String,
     lv_health_status: String,
     lv_snapshot_invalid: String,
+    lv_merge_failed: String,
     lv_layout: String,
     lv_role: String,
     pool_lv: String,
@@ -276,6 +290,7 @@ impl ReportRow {
             overridden: self.lv_permissions == "read-only-override",
             spread: Spread::of_report(&self.lv_layout, self.stripes, self.data_stripes),
             lock: self.lock(),
+            merge: self.merge(),
             health: match &*self.lv_snapshot_invalid {
                 OVERFLOWED => OVERFLOWED.to_owned(),
                 _ => self.lv_health_status,
@@ -291,6 +306,18 @@ impl ReportRow {
             extent: self.vg_extent_size,
             free: self.vg_free,
             metadata_free: self.vg_mda_free,
+        })
+    }
+
+    /// Of a thin volume `lv_merging` says nothing. Source: lvs(8), "`lv_attr`"; lvm2 lib/report/report.c,
+    /// `_lvmerging_disp` and `_lvmergefailed_disp`.
+    fn merge(&self) -> Option<Merge> {
+        let is_merging = self.lv_attr.starts_with('O');
+        is_merging.then(|| match &*self.lv_merge_failed {
+            "" => Merge::Runs,
+            // The kernel's table has no merge yet. A thin volume never has one.
+            "unknown" => Merge::Waits,
+            _ => Merge::Failed,
         })
     }
 
@@ -310,7 +337,7 @@ impl ReportRow {
 }
 
 pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,lv_time,lv_tags,lv_active,\
-    lv_kernel_major,lv_kernel_minor,lv_device_open,lv_permissions,lv_health_status,lv_snapshot_invalid,lv_layout,lv_role,pool_lv,origin,data_percent,\
+    lv_kernel_major,lv_kernel_minor,lv_device_open,lv_permissions,lv_attr,lv_health_status,lv_snapshot_invalid,lv_merge_failed,lv_layout,lv_role,pool_lv,origin,data_percent,\
     metadata_percent,vg_extent_size,vg_free,vg_mda_free,vg_lock_type,lv_lockargs,pool_lv_uuid,stripes,data_stripes";
 pub(super) const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_mda_free,vg_mda_size,vg_extent_size,vg_missing_pv_count,vg_exported";
 

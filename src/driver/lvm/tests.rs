@@ -44,6 +44,14 @@ fn reads_what_lvs_prints() {
     let changed = other("lv_permissions", "read-only");
     assert!(changed.writable == Some(false) && !changed.overridden);
     assert!(other("lv_permissions", "read-only-override").overridden);
+    let merge = |attr, failed| {
+        let fields = [("lv_attr", attr), ("lv_merge_failed", failed)];
+        with(&fields).unwrap().merge
+    };
+    assert_eq!(merge("owi-aos---", "unknown"), None);
+    assert_eq!(merge("Owi-aot---", "unknown"), Some(Merge::Waits));
+    assert_eq!(merge("Owi-a-s---", ""), Some(Merge::Runs));
+    assert_eq!(merge("Owi-m-s---", "merge failed"), Some(Merge::Failed));
     assert!(other("lv_device_open", "unknown").open);
     assert!(!other("lv_active", "").active);
     let origin = other("lv_role", "public,origin,thickorigin");

@@ -6,6 +6,7 @@ pub mod foreign;
 pub mod lvm_conf;
 pub mod meanwhile;
 mod partial;
+mod pending;
 mod sectors;
 mod subvolumes;
 mod swapped;

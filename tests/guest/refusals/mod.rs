@@ -161,6 +161,28 @@ refusals! {
             dd if=/dev/urandom of=${dev%data}origin bs=1M count=8 conv=fsync status=none",
         undo: "told lvremove; lvcreate -qq -y -W y -n data -L 32m $vg",
     }
+    merge_waits {
+        prepare: "mkfs.ext4 -q $dev; mount -o noinit_itable $dev $dir; lvcreate -qq -y -s -n earlier -L 8m $vg/data
+            lvconvert -qq --merge $vg/earlier; umount $dir",
+        undo: "told lvchange -an",
+    }
+    merge_failed {
+        prepare: "mkfs.ext4 -q $dev; truncate -s 65M $dir/lost; lost=$(losetup --find --show $dir/lost)
+            shows() { dmsetup load of-snapshot --table \"0 131072 $*\"; dmsetup resume of-snapshot; }
+            dmsetup create of-snapshot --table \"0 131072 linear $lost 2048\"; vgextend -qq $vg /dev/mapper/of-snapshot
+            lvcreate -qq -y -s -n earlier -L 32m $vg/data /dev/mapper/of-snapshot
+            dd if=/dev/urandom of=$dev bs=1M seek=8 count=16 conv=notrunc,fsync status=none
+            exec 9< $dev; lvconvert -qq --merge $vg/earlier; exec 9<&-; lvchange -qq -an $vg/data
+            # So slow that the disk fails before the merge ends.
+            shows delay $lost 2048 2000
+            lvchange -ay $vg/data > /dev/null 2>&1 & activates=$!
+            until dmsetup status $dev | grep -q snapshot-merge; do sleep 0.1; done
+            shows error; until dmsetup status $dev | grep -q 'Merge failed'; do sleep 0.1; done
+            shows linear $lost 2048; wait $activates; pvscan -qq --cache",
+        undo: "told lvchange -an; while dmsetup table $dev | grep -q snapshot-merge; do sleep 0.1; done
+            # What is on that disk goes with it.
+            vgreduce -qq $vg /dev/mapper/of-snapshot; dmsetup remove --retry of-snapshot",
+    }
     another_device {
         prepare: "lvcreate -qq -y -n other -L 32m $vg
             uuid=$(dmsetup info -c --noheadings -o uuid ${dev%data}other)

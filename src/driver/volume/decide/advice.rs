@@ -145,6 +145,11 @@ pub fn larger_sectors(id: &LvId, sectors: &Sectors) -> String {
     )
 }
 
+/// The commands that activate it anew: by what LVM's metadata says, and with what LVM was told to do then.
+pub fn anew(id: &LvId) -> String {
+    format!("lvchange -an {id} && lvchange -ay {id}")
+}
+
 /// The commands that repair a thin pool once nothing uses its volumes.
 pub fn repair_pool(pool: &LvId) -> String {
     let (vg, name) = (pool.vg(), pool.lv());

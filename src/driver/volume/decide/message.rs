@@ -1,8 +1,8 @@
 //! The message of each [`Reason`]: what is wrong, then what to do.
 
 use super::advice::{
-    extend_pool, filesystem_failed, held_elsewhere, larger_sectors, no_room, other, read_only,
-    repair_pool, same_name_advice, signs_of_data, writable_again,
+    anew, extend_pool, filesystem_failed, held_elsewhere, larger_sectors, no_room, other,
+    read_only, repair_pool, same_name_advice, signs_of_data, writable_again,
 };
 use super::facts::Occupied;
 use super::reason::Reason;
@@ -161,6 +161,19 @@ impl Reason {
             Self::SnapshotFull => format!(
                 "{id} is a snapshot that has run full, so its content is lost. The original volume is not \
                  affected. Remove the snapshot (`lvremove {id}`), and make a larger one"
+            ),
+            Self::MergeWaits => format!(
+                "LVM puts {id} back to one of its snapshots when {id} is next activated (lvconvert --merge, `lvs -a -o \
+                 +lv_merging {vg}`). Then all that was written to it since that snapshot is gone, so no pod gets it to \
+                 write. To have LVM do that now, end what uses it, and run `{}`. A pod with readOnly still reads what \
+                 it holds: copy first what is to stay",
+                anew(id)
+            ),
+            Self::MergeFailed => format!(
+                "the kernel could not go on to merge a snapshot into {id} (`dmesg`), and keeps the rest of the snapshot \
+                 beside it. When the snapshot's disk works again (`lvs -a -o +devices {vg}`), end what uses {id}, and \
+                 run `{}`: LVM goes on with the merge",
+                anew(id)
             ),
             Self::AnotherDevice => format!(
                 "the active device {device} is not the logical volume that LVM now calls {id}. Run \

@@ -72,6 +72,8 @@ pub enum Reason {
     ActiveWithoutLock,
     Partial,
     SnapshotFull,
+    MergeWaits,
+    MergeFailed,
     AnotherDevice,
     Suspended(String),
     /// The volume below an open encrypted one is suspended. LVM waits for it too, since LVM reads what is inside.
@@ -164,6 +166,7 @@ impl Reason {
                 | Self::LvmSilent(_)
                 | Self::Partial
                 | Self::SnapshotFull
+                | Self::MergeFailed
                 | Self::Suspended(_)
                 | Self::SuspendedInside(_)
                 | Self::NoPool(_)

@@ -8,7 +8,7 @@ use super::facts::{Facts, Lvm, Mounted, Place, There, Uses};
 use super::listed::by_listing;
 use super::reason::{Reason, users};
 use super::space::{absent, of_pool, of_sectors, of_size};
-use crate::lvm::{LeaseState, Volume};
+use crate::lvm::{LeaseState, Merge, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, VgName};
 
@@ -194,10 +194,21 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Rea
             Err(Reason::Suspended(name.clone()))
         };
     }
+    require_lasting(volume, wish)?;
     if let Some(pool) = pool {
         of_pool(pool, wish)?;
     }
     Ok(None)
+}
+
+/// Fails if LVM was told to do something that takes away what is written to the volume, or its new size.
+fn require_lasting(volume: &Volume, wish: &Wish) -> Result<(), Reason> {
+    match volume.merge {
+        _ if wish.read_only => Ok(()),
+        Some(Merge::Waits) => Err(Reason::MergeWaits),
+        Some(Merge::Failed) => Err(Reason::MergeFailed),
+        Some(Merge::Runs) | None => Ok(()),
+    }
 }
 
 /// Fails unless this node has the lock of a volume in a shared group, or may try to get it.

@@ -9,7 +9,7 @@ use crate::commands::survey::{Outcome, Verdict};
 use crate::kubelet::Kubelet;
 use driver::config::{Config, VolumeGroup};
 use driver::host::{Lack, own_name};
-use driver::lvm::{Disk, Fault, Group, KeptAway, LeaseState, Record, Report, Udev};
+use driver::lvm::{Disk, Fault, Group, KeptAway, LeaseState, Merge, Record, Report, Udev};
 use driver::names::{Bytes, LvId, LvName, VgName};
 use driver::volume::{Decision, Reason};
 use serde_json::Value;
@@ -214,6 +214,8 @@ const ROWS: &[Row] = &[
     ("missing-disks", "failed", "vg", "vgreduce --removemissing vg", |f| f.fault(Fault::Missing)),
     ("missing-disks", "failed", "vg", "vgextend --restoremissing vg /dev/sdb", |f| f.fault(Fault::Returned)),
     ("snapshot-full", "warning", "vg/snap", "lvextend --extents +20%ORIGIN vg/snap", |f| f.of("snap").volume.data_percent = Some(80.0)),
+    ("merge", "warning", "vg/data", "lvs -a -o +lv_merging,devices vg", |f| f.of("data").volume.merge = Some(Merge::Waits)),
+    ("merge", "warning", "vg/data", "when the snapshot's disk works again", |f| f.of("data").volume.merge = Some(Merge::Failed)),
     ("next-mount", "failed", "vg/data", "[swap]", |f| f.refuse("data", Reason::Swap)),
     ("next-mount", "warning", "vg/data", "broken", |f| f.next("data", Outcome::Unknown("broken".to_owned()))),
     ("filesystem-errors", "failed", "vg/data", "dmesg", |f| f.of("data").failed = Some(Reason::Swap)),

@@ -7,7 +7,7 @@ use super::look::Request;
 use super::verdict::{Outcome, Verdict};
 use driver::fs::Condition;
 use driver::host::{Lack, own_name};
-use driver::lvm::{LeaseState, Volume};
+use driver::lvm::{LeaseState, Merge, Volume};
 use driver::names::Shown;
 use driver::volume::{
     Content, Decision, Device, Facts, Place, Reason, extend_pool, of_locks, repair_pool,
@@ -112,6 +112,7 @@ impl Health {
             self.in_full_pool(),
             self.without_space(),
             self.snapshot_full(),
+            self.merge(),
             self.errors(),
             self.may_be_formatted(),
             self.mkfs_unfinished(),
@@ -148,6 +149,7 @@ impl Health {
             Some(reason) if fault.check == "volume-health" => reason.is_broken(),
             Some(Reason::Header { .. }) => fault.check == "luks-header",
             Some(Reason::PoolFull { .. }) => fault.check == "pool-full",
+            Some(Reason::MergeWaits | Reason::MergeFailed) => fault.check == "merge",
             Some(_) => fault.check == "suspended",
         };
         let faults = self.faults().into_iter().filter(|fault| !is_said(fault));
@@ -295,6 +297,20 @@ impl Health {
         let finding = Finding::warning("snapshot-full", finding).word("nearly full");
         let finding = finding.why("a snapshot that is full is lost");
         Some(finding.run(format!("lvextend --extents +20%ORIGIN {}", self.volume.id)))
+    }
+
+    /// A pod that has it already goes on to write.
+    fn merge(&self) -> Option<Finding> {
+        let (reason, word) = match self.volume.merge? {
+            Merge::Runs => return None,
+            Merge::Waits => (Reason::MergeWaits, "merge waits"),
+            Merge::Failed => (Reason::MergeFailed, "merge failed"),
+        };
+        let finding = Finding::warning("merge", reason.of(&self.volume.id)).word(word);
+        Some(finding.run(format!(
+            "lvs -a -o +lv_merging,devices {}",
+            self.volume.id.vg()
+        )))
     }
 
     fn may_be_formatted(&self) -> Option<Finding> {

@@ -163,6 +163,8 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::ActiveWithoutLock,
         Reason::Partial,
         Reason::SnapshotFull,
+        Reason::MergeWaits,
+        Reason::MergeFailed,
         Reason::AnotherDevice,
         Reason::Suspended(text("vg7-web7")),
         Reason::Suspended(text("vg7-pool7_tdata")),

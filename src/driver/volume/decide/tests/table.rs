@@ -4,7 +4,7 @@ use nix::mount::MsFlags;
 
 use super::sample::*;
 use crate::crypt::HEADER_SIZE;
-use crate::lvm::LeaseState;
+use crate::lvm::{LeaseState, Merge};
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::decide::decision::{Decision, Grow, Level, Making, Purpose};
 use crate::volume::decide::encrypted::require_header;
@@ -124,6 +124,12 @@ fn what_lvm_says() {
         ("a disk is missing", |f, _| if let Some(Lvm::Volume { is_lost, .. }) = &mut f.lvm { *is_lost = true; }, Refuse(Reason::Partial)),
         ("a disk is missing, and another has all", |f, _| volume(f).health = "partial".into(), make(Ext4)),
         ("a snapshot that has run full", |f, _| volume(f).health = "snapshot invalid".into(), Refuse(Reason::SnapshotFull)),
+        ("a snapshot waits to be merged into it", |f, _| volume(f).merge = Some(Merge::Waits), Refuse(Reason::MergeWaits)),
+        ("a snapshot waits to be merged into it, and LVM does that when it activates it", |f, _| { f.device = None; volume(f).merge = Some(Merge::Waits); }, Activate),
+        ("a snapshot waits to be merged into it, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); volume(f).merge = Some(Merge::Waits); }, mount(Ext4, |m| m.check = false)),
+        ("a snapshot waits to be merged into it, to be extended", |f, w| { larger(f, w); volume(f).merge = Some(Merge::Waits); }, Refuse(Reason::MergeWaits)),
+        ("a snapshot is being merged into it", |f, _| volume(f).merge = Some(Merge::Runs), make(Ext4)),
+        ("a snapshot could not be merged into it", |f, _| volume(f).merge = Some(Merge::Failed), Refuse(Reason::MergeFailed)),
         ("the device is another volume's", |f, _| volume(f).uuid = LvUuid::of("c-d"), Refuse(Reason::AnotherDevice)),
         ("suspended by hand", |f, _| uses(f).suspended = Some("vg-lv".into()), Refuse(Reason::Suspended("vg-lv".into()))),
         ("suspended by a killed lvextend", |f, _| { uses(f).suspended = Some("vg-lv".into()); if let Some(Lvm::Volume { unused_table, .. }) = &mut f.lvm { *unused_table = true; } }, Resume),

@@ -1,7 +1,7 @@
 //! Representatives of all that can be seen of a volume.
 
 use super::super::sample::*;
-use crate::lvm::{LeaseState, Record};
+use crate::lvm::{LeaseState, Merge, Record};
 use crate::names::{Bytes, FsType, LvUuid, Shown};
 use crate::volume::decide::facts::Doubt;
 use crate::volume::decide::facts::{
@@ -111,7 +111,7 @@ pub const ROOMS: [See; 6] = [
 ];
 
 /// Faults of a volume that LVM shows.
-pub const ODDITIES: [See; 21] = [
+pub const ODDITIES: [See; 24] = [
     |_| (),
     |f| volume(f).layout = "thin,pool".into(),
     |f| lose(f),
@@ -136,6 +136,9 @@ pub const ODDITIES: [See; 21] = [
         f.locks = None;
     },
     |f| volume(f).open = true,
+    |f| volume(f).merge = Some(Merge::Waits),
+    |f| volume(f).merge = Some(Merge::Failed),
+    |f| volume(f).merge = Some(Merge::Runs),
 ];
 
 pub const LOCKS: [fn() -> LeaseState; 8] = [
