@@ -56,7 +56,7 @@ fn find_overlooked(host: &Host, id: &LvId) -> Result<Found, ToolError> {
     ask_for(host, id, &[])
 }
 
-/// The lock that a volume needs, with its place. That of a thin volume is its pool's.
+/// The lock that a volume needs, and where it is kept. A thin volume needs the lock of its pool.
 pub fn lock_of(host: &Host, volume: &Volume) -> Option<Lease> {
     let own = volume.lock.clone()?;
     let pool = volume.pool_id().filter(|_| own.args.is_empty());

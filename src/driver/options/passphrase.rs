@@ -25,7 +25,7 @@ impl Passphrase {
         Ok(Self(Arc::new(bytes)))
     }
 
-    /// As kubelet writes a value of a Secret.
+    /// Decodes a value of a Secret as kubelet writes it.
     pub fn from_base64(text: &str) -> Result<Self> {
         let text = text.trim_end();
         let mut bytes = Zeroizing::new(vec![0; text.len()]);

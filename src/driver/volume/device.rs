@@ -142,8 +142,8 @@ impl Device {
         all.find(|inside| inside.path == own)
     }
 
-    /// The device inside, whoever has opened the volume, and by whatever name. `None`: nobody has, or more is on top of
-    /// this device.
+    /// The device inside, whoever has opened the volume, and by whatever name. `None`: nobody has opened it, or other
+    /// devices are on top of it, too.
     pub fn opened_by_anybody(&self, kernel: &Kernel) -> Option<Self> {
         match &self.holders(kernel).ok()?[..] {
             [holder] => self.over(kernel, holder),
