@@ -55,8 +55,8 @@ fn is_roots(kernel: &Kernel, pid: u32) -> bool {
     }) && are_all_roots(&kernel.read_of(pid, "status"))
 }
 
-/// Whether all user ids in this `/proc/PID/status` are root's. A program with the set-user-ID bit has the
-/// arguments, and as its first id the real one, of the user who started it.
+/// Whether all user ids in this `/proc/PID/status` are root's. A user may have started a program with the set-user-ID
+/// bit: then the arguments are the user's, and the first id, the real one, is the user's too.
 fn are_all_roots(status: &str) -> bool {
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     ids.is_some_and(|ids| ids.split_whitespace().eq(["0"; 4]))

@@ -1,3 +1,5 @@
+//! Grows a volume with its filesystem while it is mounted.
+
 use anyhow::{Context, Result, bail};
 
 use crate::crypt;

@@ -1,3 +1,5 @@
+//! Asks blkid(8) what is on a device.
+
 use anyhow::{Context, Result};
 
 use crate::host::{Command, Host, Node, Output};

@@ -1,3 +1,5 @@
+//! A run of a tool: which program, with which arguments, and what it inherits.
+
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;

@@ -1,3 +1,5 @@
+//! The system calls that the driver makes itself.
+
 use std::cell::OnceCell;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};

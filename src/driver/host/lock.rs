@@ -1,3 +1,5 @@
+//! A lock that the tools of a call inherit.
+
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};

@@ -1,3 +1,5 @@
+//! The driver's log: one entry for each call.
+
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::fs::OpenOptions;

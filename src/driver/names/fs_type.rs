@@ -1,3 +1,5 @@
+//! The types of filesystems that the driver makes.
+
 use std::fmt;
 
 use anyhow::Result;

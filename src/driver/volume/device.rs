@@ -133,7 +133,7 @@ impl Device {
         self.inside_among(kernel, &self.holders(kernel).ok()?)
     }
 
-    /// Of these devices on top of this one, that with the name by which the driver opens the volume.
+    /// Among these devices on top of this one, finds the one with the name that the driver gives to a device inside.
     fn inside_among(&self, kernel: &Kernel, holders: &[String]) -> Option<Self> {
         let own = Path::new("/dev/mapper").join(crypt::name_of(&self.lv_uuid));
         let mut all = holders
@@ -151,7 +151,7 @@ impl Device {
         }
     }
 
-    /// This device on top of it, if somebody has opened the volume as that.
+    /// The device `holder`, which is on top of this one, if it is an open LUKS2 device.
     fn over(&self, kernel: &Kernel, holder: &str) -> Option<Self> {
         let dir = Path::new("/sys/class/block").join(holder);
         let read = |entry| kernel.read(&dir.join(entry)).ok();
@@ -165,8 +165,8 @@ impl Device {
         })
     }
 
-    /// Takes the device inside, if this is an encrypted volume that is open, out of the devices on top of it, and
-    /// adds those on top of that.
+    /// The device inside, if this is an encrypted volume that is open. In `holders`, the devices on top of this one,
+    /// the device inside is replaced by what is on top of it.
     pub fn opened(&self, kernel: &Kernel, holders: &mut Vec<String>) -> Option<Inside> {
         let device = self.inside_among(kernel, holders)?;
         let name = device.kernel_name();
@@ -178,7 +178,8 @@ impl Device {
         })
     }
 
-    /// Sectors written to it or discarded since it was activated. Source: Linux' Documentation/block/stat.rst.
+    /// How many sectors of the device were written or discarded since its activation. Source: Linux'
+    /// Documentation/block/stat.rst.
     pub fn written(&self, kernel: &Kernel) -> Option<u64> {
         const WRITTEN: usize = 6;
         const DISCARDED: usize = 13;

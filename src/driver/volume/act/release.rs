@@ -46,9 +46,9 @@ pub fn give_up(subject: Subject) {
     }
 }
 
-/// Deactivates a volume that nothing uses: if `asked`, and always in a shared group, since no other node can
-/// use it until then. Waits up to `patience` for a call that works on the volume. Tries again if the device is
-/// open, since udev opens it briefly after an unmount.
+/// Deactivates a volume that nothing uses, if `asked` or if its group is shared: no other node can use it until then.
+/// Waits up to `patience` for a call that works on the volume. Tries again if the device is open, since udev opens it
+/// briefly after an unmount.
 pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> {
     const APART: Duration = Duration::from_millis(500);
     let Subject { host, config, id } = subject;

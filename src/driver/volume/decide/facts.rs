@@ -53,8 +53,8 @@ pub struct Uses {
     /// Its mounts in the driver's mount namespace.
     pub mounts: Vec<Mounted>,
     pub swap: bool,
-    /// Devices built on top of it, by the name that `dmsetup` or the kernel shows; of an encrypted volume that is open, on top of the device
-    /// inside, or beside that.
+    /// Devices built on top of the volume, by the name that `dmsetup` or the kernel shows. If the volume is encrypted
+    /// and open, these are the devices on top of the device inside, or beside it.
     pub holders: Vec<String>,
     /// The device inside, if an encrypted volume is open. The other fields are about that device then.
     pub inside: Option<Inside>,

@@ -182,8 +182,8 @@ impl Reason {
     }
 }
 
-/// Everyone who has the volume, as far as `facts` say, but kubelet's mounts in this mount namespace. Each is a
-/// reason to refuse it for one wish or another: which one matters is for the rules to say.
+/// Everyone who has the volume, as far as `facts` say, except kubelet's mounts in this mount namespace. Each is a
+/// reason to refuse the volume for one wish or another. The rules decide which of them matters.
 pub fn users(facts: &Facts) -> Vec<Reason> {
     let mut users = Vec::new();
     if let Some(uses) = &facts.uses {

@@ -68,7 +68,7 @@ impl Finding {
         self
     }
 
-    /// What is nobody's is worth a note and no more: no pod would miss it.
+    /// Makes the finding a note unless `is_ours`: no pod would miss the volume or the group.
     pub fn noted_unless(mut self, is_ours: bool) -> Self {
         if !is_ours {
             self.severity = self.severity.min(Severity::Note);

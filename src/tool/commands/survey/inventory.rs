@@ -170,7 +170,8 @@ impl<'a> Inventory<'a> {
         !mounts.is_empty() && mounts.iter().all(|row| row.is_mount_read_only())
     }
 
-    /// What the next mount of a volume wishes. A volume that pods only read is well, though none could write to it now.
+    /// What the next mount of a volume is taken to ask for: only to read, if all of its mounts only read. Such a volume
+    /// is well, even if nobody could write to it now.
     pub fn request(&self, volume: &Volume) -> Request<'static> {
         Request {
             read_only: self.is_only_read(volume),
@@ -204,12 +205,13 @@ impl<'a> Inventory<'a> {
         longest.is_none_or(|longest| self.looked.get() <= longest)
     }
 
-    /// For how long devices are read: on a busy node they answer late, as LVM did.
+    /// For how long devices are read: at least this long. If LVM took long to answer, the node is busy, and devices get
+    /// half of LVM's time.
     pub fn patience(&self, at_least: Duration) -> Duration {
         at_least.max(self.asked.checked_div(2).unwrap_or_default())
     }
 
-    /// The verdict and the facts; a look that fails is a verdict too.
+    /// The verdict and the facts. If looking fails, the verdict says so.
     pub fn verdict(&self, id: &LvId, request: Request) -> (Verdict, Option<Facts>) {
         match self.see(id, request) {
             Ok(seen) => {
