@@ -11,7 +11,7 @@ use super::{FsConfig, LogTarget, VolumeGroup};
 use crate::names::{Bytes, FsType, VgName};
 use crate::options::MountOptions;
 
-/// A value of the type `T`, as `check` understands it.
+/// Reads a `T`, which `check` refuses or turns into the setting.
 fn checked<'de, D, T, U, E>(from: D, check: impl FnOnce(T) -> Result<U, E>) -> Result<U, D::Error>
 where
     D: Deserializer<'de>,

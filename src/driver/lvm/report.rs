@@ -64,8 +64,8 @@ pub enum Merge {
     /// LVM merges when the volume is next activated. What is written until then is lost.
     Waits,
     Runs,
-    /// The kernel has given up, and begins again when the volume is next activated. The rest of the snapshot is still
-    /// on the snapshot's disk.
+    /// The kernel has given the merge up. It begins again when the volume is next activated. The rest of the snapshot
+    /// is still on the snapshot's disk.
     Failed,
 }
 

@@ -161,9 +161,10 @@ fn prepare(host: &Host, layout: &InstallLayout, new: &New) -> Result<Ready> {
     })
 }
 
-/// Puts all in place. A directory that is new gets its name last. Else the order is: copy of the driver before,
-/// config where there is none, driver, config that replaces another. An interruption leaves one driver whole, with
-/// a config that is right for it: an older driver may not know the keys of a newer config.
+/// Puts all in place. If the driver's directory is new, it gets its name last. Otherwise the order is: the copy of the
+/// driver that was there before, the config if there was none, the driver, the config if it replaces another. An
+/// interruption leaves one driver whole, with a config that is right for it: an older driver may not know the keys of a
+/// newer config.
 fn commit(layout: &InstallLayout, new: &New, ready: &Ready) -> Result<()> {
     let InstallLayout { dir, staged, .. } = layout;
     let (exe, file) = (dir.exe.shown(), dir.config.shown());

@@ -127,6 +127,7 @@ fn first_mount(
         is_new,
         lock,
     };
+    // e2fsck and mount(8) claim the device themselves. After `make` there is no claim any more.
     seen.release_claim();
     let mut remarks = Vec::from_iter(first.prepare()?);
     // The device is pinned, and this call has the volume's lock: only another user can have come meanwhile.

@@ -30,7 +30,7 @@ impl Job<'_> {
         let (mut locks, mut made, mut activated) = (HeldLocks::default(), None, None);
         let mut again = "";
         for _ in 0..TRIES {
-            // It is good for one look.
+            // What LVM said before the activation is good for one look.
             let listed = activated.take();
             let asker = Asker {
                 job: Some(*self),

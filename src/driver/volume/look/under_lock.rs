@@ -83,7 +83,8 @@ pub fn look_under_lock<'a>(
                 return Ok((seen, decision));
             }
             holding.hold_volume(kernel, device.target(), patience)?;
-            // Of many volumes that were listed just now, only those that are read are looked for again.
+            // After the wait a call looks at all again. A person's list is kept: if the device is to be read,
+            // `with_locks` looks for it once more.
             if asker.known.is_none() {
                 continue;
             }

@@ -27,7 +27,7 @@ pub struct Finding {
     pub finding: String,
     pub why: Option<&'static str>,
     pub command: Option<String>,
-    /// The same in a word, for a list.
+    /// The finding in a word, for a list.
     #[serde(skip)]
     pub word: String,
 }
