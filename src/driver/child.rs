@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::crypt;
 use crate::fs::{
-    EXAMINE, Extent, SUPERBLOCK, alone::named, scan::examine, superblock::read_primary,
+    EXAMINE, Extent, FLUSH, SUPERBLOCK, alone::named, scan::examine, superblock::read_primary,
 };
 use crate::host::{CLOSE_LAST, Kernel, READ_DEVICES, Uncached, close_last};
 use crate::mount::UNMOUNT;
@@ -57,7 +57,7 @@ fn read_devices() -> Result<()> {
     Ok(())
 }
 
-/// `examine <size> <time of creation> <extent> [flush]`, `superblock [<size>]` or `luks`. Numbers are decimal.
+/// `examine <size> <time of creation> <extent> [flush]`, `superblock [<size>]`, `superblock flush` or `luks`. Numbers are decimal.
 fn read(device: &Uncached, words: &[&str]) -> Result<String> {
     let number = |word: &str| word.parse::<u64>().context("reading a number");
     match *words {
@@ -74,6 +74,10 @@ fn read(device: &Uncached, words: &[&str]) -> Result<String> {
             let seen = examine(device, number(size)?, number(made)?, extent);
             flush()?;
             Ok(serde_json::to_string(&seen)?)
+        }
+        [SUPERBLOCK, FLUSH] => {
+            device.flush().context("flushing the disk")?;
+            Ok(serde_json::to_string(&read_primary(device)?)?)
         }
         [SUPERBLOCK, ref size @ ..] => {
             let mut found = read_primary(device)?;

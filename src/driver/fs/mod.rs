@@ -13,11 +13,14 @@ mod tools;
 /// Requests to the process that reads devices.
 pub const EXAMINE: &str = "examine";
 pub const SUPERBLOCK: &str = "superblock";
+/// With one of these: first has the disk keep what was written.
+pub const FLUSH: &str = "flush";
 
 pub use blkid::{Probed, has_several, probe, probe_filesystems};
 pub(crate) use scan::asked;
 pub use scan::{
     Backup, Examination, Extent, Opened, TINY, Unreadable, ZEROED, scan, superblock_of,
+    superblock_of_new,
 };
 pub use superblock::{Condition, Family, Superblock};
 pub use tools::{IF_E2FSCK_IS_OLD, has_errors};

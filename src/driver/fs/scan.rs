@@ -128,7 +128,7 @@ pub fn scan(
 ) -> Result<Examination> {
     let [size, lv_time] = [size.get(), lv_time].map(|number| number.to_string());
     let words = [size, lv_time, extent.to_string()].into_iter();
-    let flush = flush.then(|| "flush".to_owned());
+    let flush = flush.then(|| super::FLUSH.to_owned());
     asked(host, claim, super::EXAMINE, words.chain(flush))
 }
 
@@ -141,6 +141,14 @@ pub fn superblock_of(
 ) -> Result<Option<Superblock>> {
     let size = size.map(|size| size.get().to_string());
     asked(host, device, super::SUPERBLOCK, size)
+}
+
+/// Has the disk keep what mkfs has written, and reads the superblock of the new filesystem. `None` if none is valid.
+///
+/// mkfs.xfs has the disk keep nothing: after a power cut a disk may have the superblock, which mkfs writes last, and not
+/// the rest. Source: xfsprogs' `libxfs/linux.c`, `platform_flush_device`.
+pub fn superblock_of_new(host: &Host, device: Opened) -> Result<Option<Superblock>> {
+    asked(host, device, super::SUPERBLOCK, [super::FLUSH.to_owned()])
 }
 
 /// Has a device read in a process of its own: a read of a failing disk may never come back, and a process can be left

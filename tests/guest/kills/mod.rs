@@ -7,6 +7,7 @@
 mod power;
 pub mod scenes;
 pub mod steps;
+mod writes;
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -5,6 +5,7 @@ pub mod failure;
 pub mod group;
 pub mod node;
 pub mod page;
+pub mod recorder;
 pub mod signatures;
 pub mod snapshot;
 pub mod tools;

@@ -158,11 +158,12 @@ impl<'a> Begun<'a> {
             && matches!(now.facts.content, Some(Content::Blank { .. }))
     }
 
-    /// Looks what mkfs has made on this device, and records it in place of the tag.
+    /// Looks what mkfs has made on this device, and records it in place of the tag. What the record names is on the
+    /// disk then, whatever comes.
     fn finish(&self, on: Pinned) -> Result<(Mount, Device)> {
         let (fs, id) = (self.fs, &self.device.id);
         let host = self.job.subject.host;
-        let made = fs::superblock_of(host, None, (&on.file, &on.device.path))
+        let made = fs::superblock_of_new(host, (&on.file, &on.device.path))
             .with_context(|| format!("looking at the {fs} that was made on {id}"))?
             .filter(|made| made.family == Family::of(fs) && !made.in_progress)
             .with_context(|| {

@@ -1,0 +1,177 @@
+//! The power goes at any write of a volume's life. What a pod has synced is there, and is never formatted away.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+
+use super::{Sample, say};
+use crate::crypt::with_key;
+use crate::lab::recorder::{Cut, Record, Recorder};
+use crate::prelude::*;
+
+/// Power cuts of each life in a sample.
+const MOST: usize = 12;
+
+/// What is synced at the mark `synced`.
+const PAGE: &str = "a page that was synced";
+
+/// How many cuts ended in which way: mounted, or refused with this word.
+type Ends = BTreeMap<String, usize>;
+
+/// A pod's volume, blank or encrypted, on a disk that records.
+struct Life<'a> {
+    name: &'a str,
+    node: Node,
+    volume: Volume,
+    /// As lvcreate takes it.
+    size: &'a str,
+}
+
+impl Life<'_> {
+    /// Records what `lives` does, and cuts the power at its writes.
+    fn at_every_cut(&self, lives: impl Fn(&Node, &Volume, &Recorder)) {
+        let Self {
+            name, node, volume, ..
+        } = self;
+        let mut sample = Sample::new();
+        let record = self.record(lives);
+        let ends = RefCell::new(Ends::new());
+        let most = if sample.full { usize::MAX } else { MOST };
+        let count = record.each_cut("made", most, &mut sample, |cut| {
+            let end = after(node, volume, cut);
+            *ends.borrow_mut().entry(end).or_default() += 1;
+        });
+        let (writes, ends) = (record.len(), ends.borrow());
+        say(&format!(
+            "{name}: {count} power cuts at {writes} writes: {ends:?}"
+        ));
+    }
+
+    fn record(&self, lives: impl Fn(&Node, &Volume, &Recorder)) -> Record {
+        let megabytes: u64 = self.size.trim_end_matches('m').parse().unwrap();
+        let recorder = Recorder::new(self.name, (megabytes * 2 + 64) << 20);
+        let group = Group::on(self.name, &[&recorder.path()]);
+        group.linear("data", self.size);
+        // LVM has the disk keep nothing.
+        run("sync", &[&recorder.path()]);
+        recorder.mark("made");
+        lives(&self.node, &self.volume, &recorder);
+        group.deactivate();
+        recorder.end()
+    }
+}
+
+/// A pod comes after the power cut. Returns "mounted", or the word of the refusal.
+fn after(node: &Node, volume: &Volume, cut: &Cut) -> String {
+    let group = Group::found(volume.vg());
+    let is_synced = cut.marks.iter().any(|mark| mark == "synced");
+    let reply = node.mount("pod", volume);
+    let mut end = "mounted".to_owned();
+    if reply.status != "Success" {
+        say(&format!("{}: {}", cut.name, reply.message));
+        end = word_of(&reply);
+        let again = word_of(&node.mount("pod", volume));
+        assert_eq!(again, end, "{}: the same call again", cut.name);
+        revive(&end, node, volume, &cut.disk, !is_synced);
+        let revived = node.mount("pod", volume);
+        assert_eq!(revived.status, "Success", "{}: {revived:?}", cut.name);
+    }
+    if is_synced {
+        let page = fs::read_to_string(node.pod_dir("pod", volume).join("page"));
+        assert_eq!(page.ok().as_deref(), Some(PAGE), "{}", cut.name);
+    }
+    node.down("pod", volume);
+    group.deactivate();
+    end
+}
+
+/// What the message or docs/on-call.md has an operator do. `before`: nothing was synced yet.
+fn revive(word: &str, node: &Node, volume: &Volume, disk: &str, before: bool) {
+    let (vg, device) = (volume.vg(), volume.device());
+    match word {
+        "no-group" => {
+            bash(&format!(
+                "disk={disk}
+                pvcreate --uuid $(pvs --noheadings -o pv_uuid $disk) --restorefile /etc/lvm/backup/{vg} $disk
+                vgcfgrestore {vg}"
+            ));
+        }
+        "mounting" => {
+            run("xfs_repair", &[&device]);
+        }
+        // A header that luksFormat was writing.
+        "other" if before => {
+            run("wipefs", &["--all", &device]);
+            let id = format!("{vg}/{}", volume.lv());
+            let (said, code) = node.says(&["allow-format", "--yes", &id]);
+            assert_eq!(code, 0, "{said}");
+        }
+        _ => panic!("no power cut is known to end in {word}"),
+    }
+}
+
+/// The word at the end of a refusal, or the beginning of another failure.
+fn word_of(reply: &Reply) -> String {
+    let message = &reply.message;
+    let word = message
+        .strip_suffix(']')
+        .and_then(|message| message.rsplit_once('['));
+    match word {
+        Some((_, word)) => word.to_owned(),
+        None => message.split(' ').next().unwrap_or_default().to_owned(),
+    }
+}
+
+/// A pod writes a page, and goes.
+fn writes(node: &Node, volume: &Volume, recorder: &Recorder) {
+    write_synced(&node.up("pod", volume).join("page"), PAGE);
+    recorder.mark("synced");
+    node.down("pod", volume);
+}
+
+/// A pod writes a page, and another one when its volume has grown.
+fn grows(node: &Node, volume: &Volume, recorder: &Recorder) {
+    let dir = node.up("pod", volume);
+    write_synced(&dir.join("page"), PAGE);
+    recorder.mark("synced");
+    let grown = node.grow("pod", volume, 64 * MIB);
+    assert_eq!(grown.status, "Success", "{grown:?}");
+    write_synced(&dir.join("later"), PAGE);
+    node.down("pod", volume);
+}
+
+#[test]
+fn at_any_write_of_a_first_mount_the_power_may_go() {
+    for (fs, size) in FILESYSTEMS {
+        let name = &format!("cut-{fs}");
+        let life = Life {
+            name,
+            node: Node::new(Mode::MountOnly),
+            volume: Volume::of(name, "data").fs(fs),
+            size,
+        };
+        life.at_every_cut(writes);
+    }
+}
+
+#[test]
+fn at_any_write_of_an_encrypted_volume_the_power_may_go() {
+    let life = Life {
+        name: "cut-luks",
+        node: with_key(Mode::MountOnly, "cut-luks"),
+        volume: Volume::of("cut-luks", "data").encrypted(),
+        size: "64m",
+    };
+    life.at_every_cut(writes);
+}
+
+#[test]
+fn at_any_write_of_a_growth_the_power_may_go() {
+    let life = Life {
+        name: "cut-growth",
+        node: Node::new(Mode::MountOnly),
+        volume: Volume::of("cut-growth", "data"),
+        size: "32m",
+    };
+    life.at_every_cut(grows);
+}
