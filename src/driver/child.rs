@@ -10,7 +10,7 @@ use crate::crypt;
 use crate::fs::{
     EXAMINE, Extent, FLUSH, SUPERBLOCK, alone::named, scan::examine, superblock::read_primary,
 };
-use crate::host::{CLOSE_LAST, Kernel, READ_DEVICES, Uncached, close_last};
+use crate::host::{CLOSE_LAST, Kernel, READ_DEVICES, Uncached, close_last, file_to_fill};
 use crate::mount::UNMOUNT;
 use crate::names::folded;
 use crate::reply::Printed;
@@ -57,7 +57,8 @@ fn read_devices() -> Result<()> {
     Ok(())
 }
 
-/// `examine <size> <time of creation> <extent> [flush]`, `superblock [<size>]`, `superblock flush` or `luks`. Numbers are decimal.
+/// `examine <size> <time of creation> <extent> [flush]`, `superblock [<size>]`, `superblock flush`, `luks`, or
+/// `luks-keys <file> [<start> <end>]…`. Numbers are decimal.
 fn read(device: &Uncached, words: &[&str]) -> Result<String> {
     let number = |word: &str| word.parse::<u64>().context("reading a number");
     match *words {
@@ -85,6 +86,14 @@ fn read(device: &Uncached, words: &[&str]) -> Result<String> {
                 found.alone = named(device, number(size)?, found)?;
             }
             Ok(serde_json::to_string(&found)?)
+        }
+        [crypt::KEYS, to, ref ends @ ..] => {
+            let ends: Result<Vec<u64>> = ends.iter().map(|end| number(end)).collect();
+            let (ends, to) = (ends?, file_to_fill(to)?);
+            let (places, _) = ends.as_chunks();
+            let places: Vec<_> = places.iter().map(|[start, end]| *start..*end).collect();
+            crypt::copy_keys(device, &to, &places)?;
+            Ok(serde_json::to_string(&())?)
         }
         [crypt::HEADER] => Ok(serde_json::to_string(&crypt::read(device)?)?),
         _ => bail!("no such question"),

@@ -2,13 +2,13 @@
 //!
 //! Source: cryptsetup's docs/on-disk-format-luks2.pdf, "Binary Header".
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
 use std::io;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::layout::{Layout, layout_of};
 use crate::fs::superblock::{ReadAt, bytes};
 use crate::names::{Bytes, with_hyphens};
 
@@ -32,8 +32,8 @@ pub struct Header {
     pub uuid: Option<String>,
     /// Whether both copies are whole, and of one header.
     pub is_whole: bool,
-    /// One for each whole copy. `None`: its JSON cannot be read.
-    pub layouts: Vec<Option<Layout>>,
+    /// One for each whole copy, the one that was written last first; or why its JSON cannot be read.
+    pub layouts: Vec<Result<Layout, String>>,
 }
 
 impl Header {
@@ -42,12 +42,18 @@ impl Header {
         self.uuid.is_some() && !self.layouts.is_empty()
     }
 
+    /// What the copy says that was written last, and its UUID. `None`: it cannot be read.
+    pub fn newest(&self) -> Option<(&Layout, &str)> {
+        let layout = self.layouts.first()?.as_ref().ok()?;
+        Some((layout, self.uuid.as_deref()?))
+    }
+
     /// Whether anybody could open it: luksFormat writes the key slots last.
     pub fn has_keys(&self) -> bool {
         let has_keys = |layout: &Layout| !layout.keyslots.is_empty();
         self.layouts
             .iter()
-            .any(|layout| layout.as_ref().is_none_or(has_keys))
+            .any(|layout| layout.as_ref().map_or(true, has_keys))
     }
 }
 
@@ -56,16 +62,19 @@ struct HeaderCopy {
     uuid: Option<String>,
     size: u64,
     sequence: u64,
-    /// Whether its checksum is right.
-    is_whole: bool,
-    /// `None`: it is damaged, or this is no JSON of a header.
-    layout: Option<Layout>,
+    /// What it says, or why that cannot be read. `None`: it is damaged.
+    layout: Option<Result<Layout, String>>,
+}
+
+impl HeaderCopy {
+    fn is_whole(&self) -> bool {
+        self.layout.is_some()
+    }
 }
 
 /// The header of a device. `None`: no copy begins there, or it is a LUKS of another version. A copy that the disk
 /// cannot read is a damaged one, if the other one is whole.
 pub fn read(device: &impl ReadAt) -> io::Result<Option<Header>> {
-    let is_whole = |copy: &HeaderCopy| copy.is_whole;
     let mut unread = None;
     let mut copy = |place, magic| {
         copy(device, place, magic).unwrap_or_else(|error| {
@@ -75,32 +84,32 @@ pub fn read(device: &impl ReadAt) -> io::Result<Option<Header>> {
     };
     let mut copies = Vec::from_iter(copy(0, FIRST));
     let places = match copies.first() {
-        Some(first) if is_whole(first) => vec![first.size],
+        Some(first) if first.is_whole() => vec![first.size],
         _ => sizes().collect(),
     };
     for place in places {
         let second = copy(place, SECOND);
-        let is_it = second.as_ref().is_some_and(is_whole);
+        let is_it = second.as_ref().is_some_and(HeaderCopy::is_whole);
         copies.extend(second);
         if is_it {
             break;
         }
     }
-    if let Some(error) = unread.filter(|_| !copies.iter().any(is_whole)) {
+    if let Some(error) = unread.filter(|_| !copies.iter().any(HeaderCopy::is_whole)) {
         return Err(error);
     }
     // The whole copy that was written last says the UUID, the first of two that were written at once. A copy that says
     // another UUID is not this header's.
-    let rank = |copy: &&HeaderCopy| (copy.is_whole, copy.sequence);
-    let Some(newest) = copies.iter().rev().max_by_key(rank) else {
+    copies.sort_by_key(|copy| Reverse((copy.is_whole(), copy.sequence)));
+    let Some(newest) = copies.first() else {
         return Ok(None);
     };
     let uuid = newest.uuid.clone();
-    let is_its = |copy: &&HeaderCopy| copy.is_whole && copy.uuid == uuid;
+    let is_its = |copy: &&HeaderCopy| copy.is_whole() && copy.uuid == uuid;
     Ok(Some(Header {
         is_whole: copies.iter().filter(is_its).count() == 2,
         uuid,
-        layouts: (copies.into_iter().filter(is_whole).map(|copy| copy.layout)).collect(),
+        layouts: copies.into_iter().filter_map(|copy| copy.layout).collect(),
     }))
 }
 
@@ -123,27 +132,40 @@ fn copy(device: &impl ReadAt, place: u64, magic: &[u8]) -> io::Result<Option<Hea
         sizes().any(|one| one == size) && number(256) == Some(place) && [0, size].contains(&place);
     let length = usize::try_from(size).unwrap_or(usize::MAX);
     let whole = is_sane.then(|| bytes(device, place, length)).transpose()?;
-    let whole = whole.flatten().filter(|whole| is_right(whole));
     Ok(Some(HeaderCopy {
         uuid: uuid(binary.get(168..208).unwrap_or_default()),
         size,
         sequence: number(16).unwrap_or(0),
-        is_whole: whole.is_some(),
-        layout: whole.and_then(|whole| layout_of(whole.get(BINARY..)?, size)),
+        layout: whole.flatten().and_then(|whole| layout(&whole, size)),
     }))
 }
 
-/// Whether the checksum of these bytes is right. It was made while its own place held zeros.
-fn is_right(whole: &[u8]) -> bool {
-    let algorithm = whole.get(72..104).unwrap_or_default();
-    let (before, rest) = whole.split_at_checked(CHECKSUM).unwrap_or_default();
-    let (sum, after) = rest.split_at_checked(CHECKSUM_LENGTH).unwrap_or_default();
-    let own = Sha256::new()
+/// What a copy says. `None`: it is damaged.
+///
+/// cryptsetup knows many checksums, and what it takes for whole must not be skipped. No version of it writes another
+/// one than sha256.
+fn layout(whole: &[u8], size: u64) -> Option<Result<Layout, String>> {
+    let algorithm = text(whole.get(72..104)?);
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
+    if algorithm != b"sha256" && !algorithm.is_empty() && algorithm.iter().all(is_word) {
+        let algorithm = String::from_utf8_lossy(algorithm);
+        return Some(Err(format!("its checksum is {algorithm}")));
+    }
+    let sum = whole.get(CHECKSUM..)?.get(..CHECKSUM_LENGTH)?;
+    let is_right = algorithm == b"sha256" && sum.starts_with(&checksum(whole)?);
+    let json = whole.get(BINARY..)?;
+    is_right.then(|| layout_of(json, size))
+}
+
+/// The checksum of a copy, which is made while its own place holds zeros.
+pub(super) fn checksum(whole: &[u8]) -> Option<[u8; 32]> {
+    let (before, rest) = whole.split_at_checked(CHECKSUM)?;
+    let (_, after) = rest.split_at_checked(CHECKSUM_LENGTH)?;
+    let sum = Sha256::new()
         .chain_update(before)
         .chain_update([0; CHECKSUM_LENGTH])
-        .chain_update(after)
-        .finalize();
-    text(algorithm) == b"sha256" && sum.starts_with(&own)
+        .chain_update(after);
+    Some(sum.finalize().into())
 }
 
 fn text(field: &[u8]) -> &[u8] {
@@ -154,74 +176,4 @@ fn text(field: &[u8]) -> &[u8] {
 fn uuid(field: &[u8]) -> Option<String> {
     let text = str::from_utf8(text(field)).ok()?.to_ascii_lowercase();
     with_hyphens(&text.replace('-', "")).filter(|uuid| *uuid == text)
-}
-
-/// How one copy says that its volume is encrypted. What of that is allowed is decided elsewhere. Whoever can write to
-/// the disk can write these texts.
-///
-/// Source: cryptsetup's docs/on-disk-format-luks2.pdf, "LUKS2 JSON Metadata Format".
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Layout {
-    pub segments: BTreeMap<String, Segment>,
-    pub keyslots: BTreeMap<String, Keyslot>,
-    pub config: LayoutConfig,
-    /// Where both copies and the areas of the key slots end, in bytes. No copy says that itself.
-    #[serde(default)]
-    pub end: u64,
-}
-
-/// A part of the volume, and how it is encrypted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Segment {
-    #[serde(rename = "type")]
-    pub kind: String,
-    #[serde(default, rename = "encryption")]
-    pub cipher: String,
-    #[serde(default)]
-    pub offset: String,
-    pub integrity: Option<Value>,
-}
-
-impl Segment {
-    /// Its offset in bytes. `None`: it has none, or no number.
-    pub fn begins(&self) -> Option<u64> {
-        self.offset.parse().ok()
-    }
-}
-
-/// A key slot, with the size of the volume's key in bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Keyslot {
-    #[serde(rename = "type")]
-    pub kind: String,
-    #[serde(default)]
-    pub key_size: u64,
-    #[serde(default)]
-    pub area: KeyslotArea,
-}
-
-/// How the volume's key is encrypted in a key slot, and the size of the key for that, in bytes.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeyslotArea {
-    #[serde(default, rename = "encryption")]
-    pub cipher: String,
-    #[serde(default)]
-    pub key_size: u64,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LayoutConfig {
-    keyslots_size: String,
-    /// What a program must know to open the volume, by kind: `online-reencrypt` is `mandatory`.
-    #[serde(default)]
-    pub requirements: BTreeMap<String, Vec<String>>,
-}
-
-/// What this JSON says, after which zeros follow, of a copy with `size` bytes. `None`: it is not what a header has.
-pub fn layout_of(json: &[u8], size: u64) -> Option<Layout> {
-    let text = json.split(|byte| *byte == 0).next()?;
-    let layout: Layout = serde_json::from_slice(text).ok()?;
-    let areas = layout.config.keyslots_size.parse().ok()?;
-    let end = size.checked_mul(2)?.checked_add(areas)?;
-    Some(Layout { end, ..layout })
 }

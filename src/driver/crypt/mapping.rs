@@ -60,8 +60,20 @@ pub struct DmTable {
     pub below: Option<DeviceNumber>,
     /// Where on that device it begins, in bytes.
     pub offset: Option<u64>,
-    pub has_integrity: bool,
+    /// What is encrypted at once, in bytes.
+    pub sector_size: u64,
+    /// Its other options, without those that only make it faster or slower.
+    pub options: Vec<String>,
 }
+
+/// See [`DmTable::options`].
+const OF_SPEED: [&str; 5] = [
+    "same_cpu_crypt",
+    "submit_from_crypt_cpus",
+    "no_read_workqueue",
+    "no_write_workqueue",
+    "high_priority",
+];
 
 /// The table of a device. dmsetup shows no key.
 pub fn table_of(host: &Host, device: DeviceNumber) -> Result<DmTable> {
@@ -76,20 +88,54 @@ pub fn table_of(host: &Host, device: DeviceNumber) -> Result<DmTable> {
 /// `start length crypt cipher key iv_offset device offset [number options…]`
 fn parse(text: &str) -> DmTable {
     const SECTOR: u64 = 512;
-    let mut words = text.split_whitespace().skip(2);
-    let mut word = || words.next().unwrap_or_default();
-    let target = word();
-    let is_crypt = target == "crypt" && text.trim_end().lines().count() == 1;
-    let [cipher, key, iv_offset, below, offset] = [word(), word(), word(), word(), word()];
+    let none = DmTable {
+        target: "no crypt".to_owned(),
+        cipher: String::new(),
+        has_key: false,
+        below: None,
+        offset: None,
+        sector_size: SECTOR,
+        options: Vec::new(),
+    };
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [
+        _,
+        _,
+        "crypt",
+        cipher,
+        key,
+        iv_offset,
+        below,
+        offset,
+        ref options @ ..,
+    ] = *words
+    else {
+        return none;
+    };
+    if text.trim_end().lines().count() != 1 {
+        return none;
+    }
     let offset: Option<u64> = offset.parse().ok().filter(|_| iv_offset == "0");
-    DmTable {
-        target: if is_crypt { target } else { "no crypt" }.to_owned(),
+    let mut table = DmTable {
+        target: "crypt".to_owned(),
         cipher: cipher.to_owned(),
-        has_key: !["", "-"].contains(&key),
+        has_key: key != "-",
         below: below.parse().ok(),
         offset: offset.and_then(|sectors| sectors.checked_mul(SECTOR)),
-        has_integrity: words.any(|option| option.starts_with("integrity:")),
+        ..none
+    };
+    // The first one is their number.
+    for option in options
+        .iter()
+        .skip(1)
+        .filter(|option| !OF_SPEED.contains(option))
+    {
+        match option.strip_prefix("sector_size:").map(str::parse) {
+            Some(Ok(size)) => table.sector_size = size,
+            Some(Err(_)) | None => table.options.push((*option).to_owned()),
+        }
     }
+    table
 }
 
 #[cfg(test)]
@@ -134,13 +180,17 @@ mod tests {
                 minor: 1,
             }),
             offset: Some(16 << 20),
-            has_integrity: false,
+            sector_size: 512,
+            options: vec!["allow_discards".to_owned()],
         };
         assert_eq!(table, its);
         let integrity =
             "0 8 crypt capi:x :64:logon:a 0 254:1 0 2 integrity:28:aead sector_size:512";
         let odd = parse(integrity);
-        assert!(odd.has_integrity && odd.cipher == "capi:x" && odd.has_key);
+        assert_eq!(odd.options, ["integrity:28:aead"]);
+        assert!(odd.cipher == "capi:x" && odd.has_key);
+        let large = parse("0 8 crypt a 00 0 254:1 8 2 sector_size:4096 no_read_workqueue");
+        assert!(large.sector_size == 4096 && large.options.is_empty());
         assert!(!parse("0 8 crypt cipher_null-ecb - 0 254:1 32768").has_key);
         assert_eq!(parse("0 8 crypt aes 00 7 254:1 32768").offset, None);
         for other in [

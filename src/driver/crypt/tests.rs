@@ -4,7 +4,9 @@ use std::io;
 
 use sha2::{Digest, Sha256};
 
+use super::anew::{both_copies, copy_keys, keys};
 use super::header::*;
+use super::layout::layout_of;
 use crate::fs::superblock::ReadAt;
 
 const UUID: &str = "0b1c2d3e-0000-4000-8000-00000000abcd";
@@ -37,7 +39,7 @@ fn copy_of(magic: &[u8], place: usize, sequence: u64, uuid: &str) -> Vec<u8> {
     put(256, &(place as u64).to_be_bytes());
     put(
         BINARY,
-        br#"{"keyslots":{},"segments":{},"config":{"keyslots_size":"0"}}"#,
+        br#"{"keyslots":{},"segments":{},"digests":{},"config":{"keyslots_size":"0"}}"#,
     );
     let sum = Sha256::digest(&bytes);
     bytes[CHECKSUM..][..sum.len()].copy_from_slice(&sum);
@@ -57,7 +59,7 @@ type Change = fn(&mut Vec<u8>);
 fn each_copy_counts_if_its_checksum_is_right() {
     // How many copies are whole. With both the header is.
     #[rustfmt::skip] // a row is a line
-    let cases: [(&str, Change, Option<usize>); 13] = [
+    let cases: [(&str, Change, Option<usize>); 14] = [
         ("both", |_| (), Some(2)),
         ("a bit of the first's JSON", |b| b[5000] ^= 1, Some(1)),
         ("a bit of the second's checksum", |b| b[SIZE + CHECKSUM] ^= 1, Some(1)),
@@ -69,7 +71,8 @@ fn each_copy_counts_if_its_checksum_is_right() {
         ("a size that none has", |b| { b[8..16].copy_from_slice(&(5_u64 << 20).to_be_bytes()); }, Some(1)),
         ("as large as can be said", |b| { b[8..16].fill(0xFF); b[SIZE..].fill(0); }, Some(0)),
         ("the second at another place too", |b| b.copy_within(SIZE..2 * SIZE, 2 * SIZE), Some(2)),
-        ("another checksum", |b| b[72..78].copy_from_slice(b"md5\0\0\0"), Some(1)),
+        ("a checksum that is none", |b| b[72..78].copy_from_slice(b"\x01d5\0\0\0"), Some(1)),
+        ("no checksum", |b| b[72..78].fill(0), Some(1)),
         ("a UUID that is none", |b| { b[168] = b'x'; b[SIZE..].fill(0); }, Some(0)),
     ];
     for (name, change, want) in cases {
@@ -129,7 +132,20 @@ fn what_each_whole_copy_says_is_read() {
     let sum = Sha256::digest(&bytes[..SIZE]);
     bytes[CHECKSUM..][..sum.len()].copy_from_slice(&sum);
     let odd = found(bytes);
-    assert!(odd.is_whole && odd.layouts[0].is_none() && odd.has_keys());
+    assert!(odd.is_whole && odd.layouts[0].is_err() && odd.has_keys());
+}
+
+/// cryptsetup would take it for whole if its checksum of that kind is right.
+#[test]
+fn a_copy_with_another_kind_of_checksum_is_not_skipped() {
+    for name in ["sha512", "md5", "sha3-256", "whirlpool"] {
+        let mut bytes = device(UUID, UUID);
+        bytes[72..72 + 32].fill(0);
+        bytes[72..][..name.len()].copy_from_slice(name.as_bytes());
+        let header = read(&Bytes(bytes)).unwrap().unwrap();
+        assert_eq!(header.layouts[0], Err(format!("its checksum is {name}")));
+        assert!(header.layouts[1].is_ok() && header.newest().is_none());
+    }
 }
 
 #[test]
@@ -149,19 +165,22 @@ fn the_copy_that_was_written_last_says_whose_it_is() {
     assert!(found(bytes).layouts.is_empty());
 }
 
-/// As cryptsetup 2.6 makes it, without what is not read.
-const JSON: &str = r#"{"keyslots":{"0":{"type":"luks2","key_size":64,"af":{"type":"luks1"},"area":{
-    "type":"raw","offset":"32768","encryption":"aes-xts-plain64","key_size":32},"kdf":{"type":"argon2id"}}},
-    "tokens":{},"segments":{"0":{"type":"crypt","offset":"16777216","size":"dynamic","iv_tweak":"0",
-    "encryption":"aes-xts-plain64","sector_size":512}},"digests":{},
+/// As cryptsetup 2.6 makes it.
+pub const LAYOUT: &str = r#"{"keyslots":{"0":{"type":"luks2","key_size":64,"af":{"type":"luks1","stripes":4000,
+    "hash":"sha256"},"area":{"type":"raw","offset":"32768","size":"258048","encryption":"aes-xts-plain64",
+    "key_size":64},"kdf":{"type":"argon2id","time":4,"memory":32,"cpus":1,
+    "salt":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}},"tokens":{},"segments":{"0":{"type":"crypt",
+    "offset":"16777216","size":"dynamic","iv_tweak":"0","encryption":"aes-xts-plain64","sector_size":512}},
+    "digests":{"0":{"type":"pbkdf2","keyslots":["0"],"segments":["0"],"hash":"sha256","iterations":1000,
+    "salt":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","digest":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}},
     "config":{"json_size":"12288","keyslots_size":"16744448"}}"#;
 
 #[test]
 fn what_encrypts_is_read_from_segments_and_key_slots() {
-    let read = |text: String| layout_of(&[text.as_bytes(), &[0; 9]].concat(), 16 << 10);
-    let layout = read(JSON.to_owned()).unwrap();
-    assert_eq!(layout.end, 16 << 20);
-    let (segment, slot) = (&layout.segments["0"], &layout.keyslots["0"]);
+    let read = |text: &str| layout_of(&[text.as_bytes(), &[0; 9]].concat(), 16 << 10);
+    let layout = read(LAYOUT).unwrap();
+    assert_eq!(layout.end(), Some(16 << 20));
+    let (segment, slot) = (layout.segment().unwrap(), &layout.keyslots[&0]);
     assert_eq!(segment.begins(), Some(16 << 20));
     for (read, want) in [
         (&segment.kind, "crypt"),
@@ -171,37 +190,109 @@ fn what_encrypts_is_read_from_segments_and_key_slots() {
     ] {
         assert_eq!(read, want);
     }
-    assert_eq!((slot.area.key_size, slot.key_size), (32, 64));
+    assert_eq!((slot.area.key_size, slot.key_size), (64, 64));
     assert!(segment.integrity.is_none() && layout.config.requirements.is_empty());
-    let odd = JSON
-        .replace(r#""sector_size""#, r#""integrity":{},"sector_size""#)
+    assert!(layout.others.is_empty() && segment.others.is_empty() && slot.others.is_empty());
+    let odd = LAYOUT
+        .replace(
+            r#""sector_size""#,
+            r#""integrity":{},"new":1,"sector_size""#,
+        )
         .replace(r#""16777216""#, r#""all""#)
         .replace(
             r#"{"json_size""#,
             r#"{"requirements":{"mandatory":["x"]},"json_size""#,
         );
-    let odd = read(odd).unwrap();
-    assert_eq!(odd.segments["0"].begins(), None);
-    assert!(odd.segments["0"].integrity.is_some());
+    let odd = read(&odd).unwrap();
+    let segment = odd.segment().unwrap();
+    assert_eq!(segment.begins(), None);
+    assert!(segment.integrity.is_some() && segment.others.contains_key("new"));
     assert_eq!(odd.config.requirements["mandatory"], ["x"]);
 }
 
 #[test]
-fn what_is_no_header_says_nothing() {
-    for json in [
-        "",
-        "\0",
-        "{}",
-        "[1]",
-        "{'keyslots':{}}",
-        r#"{"keyslots":{},"segments":{},"config":{}}"#,
-        r#"{"keyslots":{"0":{"type":7}},"segments":{},"config":{"keyslots_size":"0"}}"#,
-        r#"{"keyslots":{},"segments":{},"segments":{},"config":{"keyslots_size":"0"}}"#,
-    ] {
-        assert_eq!(layout_of(json.as_bytes(), 0), None, "{json}");
+fn what_has_no_meaning_or_two_says_nothing() {
+    let of = |json: &str| layout_of(json.as_bytes(), 16 << 10);
+    assert!(of(LAYOUT).is_ok());
+    for json in ["", "\0", "{}", "[1]", "{'keyslots':{}}"] {
+        assert!(of(json).is_err(), "{json}");
     }
-    let none = r#"{"end":7,"keyslots":{},"segments":{},"config":{"keyslots_size":"1"}}"#;
-    assert_eq!(layout_of(none.as_bytes(), 8).unwrap().end, 17);
-    let most = r#"{"keyslots":{},"segments":{},"config":{"keyslots_size":"1"}}"#;
-    assert_eq!(layout_of(most.as_bytes(), u64::MAX), None);
+    // What stands there, and what instead.
+    #[rustfmt::skip] // a row is a line
+    let cases = [
+        (r#""type":"luks2""#, r#""type":7"#),
+        (r#""key_size":64"#, r#""key_size":-64"#),
+        (r#""config":{"#, r#""config":["#),
+        (r#""tokens":{}"#, r#""tokens":{},"tokens":{}"#),
+        (r#""tokens":{}"#, r#""tokens":{"0":{"x":1,"x":2}}"#),
+        (r#""tokens":{}"#, r#""segments\u0000":{}"#),
+        (r#""tokens":{}"#, r#""tokens":{"0":["\u001b"]}"#),
+        (r#""tokens":{}"#, r#""size":7"#),
+        (r#""encryption":"#, r#""encryption\u0000":"","encryption":"#),
+        (r#""encryption":"#, r#""encryption":"","encryption":"#),
+        (r#"{"0":{"type":"luks2""#, r#"{"00":{"type":"luks2""#),
+        (r#"{"0":{"type":"luks2""#, r#"{"0":{},"0":{"type":"luks2""#),
+        (r#"{"0":{"type":"luks2""#, r#"{"0":{},"0\u0000":{"type":"luks2""#),
+        (r#"{"0":{"type":"luks2""#, r#"{"+1":{},"0":{"type":"luks2""#),
+        (r#""16744448"}}"#, "\"16744448\"}}\0{}"),
+    ];
+    for (old, new) in cases {
+        assert!(LAYOUT.contains(old), "{old}");
+        assert!(of(&LAYOUT.replacen(old, new, 1)).is_err(), "{new}");
+    }
+}
+
+#[test]
+fn cryptsetup_gets_what_was_judged_and_nothing_else() {
+    let json = LAYOUT
+        .replace(
+            r#""tokens":{}"#,
+            r#""tokens":{"0":{"type":"luks2-keyring"}}"#,
+        )
+        .replace(
+            r#""json_size""#,
+            r#""flags":["allow-discards","no-read-workqueue"],"json_size""#,
+        )
+        .replace(
+            r#""keyslots":{"#,
+            r#""keyslots":{"7":{"type":"luks2","key_size":64},"#,
+        );
+    let layout = layout_of(json.as_bytes(), 16 << 10).unwrap();
+    let both = both_copies(UUID, &layout).unwrap();
+    let header = read(&Bytes(both)).unwrap().unwrap();
+    assert!(header.is_whole && header.layouts[0] == header.layouts[1]);
+    let (found, uuid) = header.newest().unwrap();
+    let mut wanted = layout_of(LAYOUT.as_bytes(), 16 << 10).unwrap();
+    wanted.config.flags = vec!["no-read-workqueue".into()];
+    wanted.keyslots.get_mut(&0).unwrap().priority = Some(1);
+    assert_eq!((found, uuid), (&wanted, UUID));
+    // There must be room for it, and a key slot that opens it.
+    let mut large = layout.clone();
+    large.keyslots.get_mut(&0).unwrap().kdf.salt = "A".repeat(16 << 10);
+    assert_eq!(both_copies(UUID, &large), None);
+    let mut none = layout;
+    none.digests.clear();
+    assert_eq!(both_copies(UUID, &none), None);
+}
+
+#[test]
+fn of_the_disk_only_the_encrypted_keys_are_copied() {
+    let layout = layout_of(LAYOUT.as_bytes(), 16 << 10).unwrap();
+    let (places, place) = (keys(&layout), 32768..32768 + 256_000);
+    assert_eq!(places, vec![place; 1]);
+    let copy = |disk: &Broken| {
+        let to = tempfile::tempfile().unwrap();
+        to.set_len(1 << 20).unwrap();
+        copy_keys(disk, &to, &places).unwrap();
+        let all = crate::fs::superblock::bytes(&to, 0, 1 << 20)
+            .unwrap()
+            .unwrap();
+        let others = all[..32768].iter().chain(&all[32768 + 256_000..]);
+        assert!(others.clone().all(|byte| *byte == 0));
+        all[32768..][..256_000].to_vec()
+    };
+    let disk = |bad| Broken(Bytes(vec![7; 1 << 20]), bad);
+    assert!(copy(&disk(0..1)).iter().all(|byte| *byte == 7));
+    // Another key slot may open the volume.
+    assert!(copy(&disk(40_000..40_001)).iter().all(|byte| *byte == 0));
 }

@@ -1,17 +1,19 @@
 //! cryptsetup(8). The passphrase is its standard input; the volume's lock it inherits beside that.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result, bail};
 
-use super::CIPHER;
 use super::header::Header;
 use super::mapping::name_of;
+use super::{CIPHER, anew};
 use crate::config::Luks;
 use crate::fs::{Opened, asked};
 use crate::host::trust::require_secret;
-use crate::host::{Command, Host, Lock, Node, ToolError, leave_no_core};
+use crate::host::{Command, Host, Lock, Node, ToolError, leave_no_core, own_path};
 use crate::names::{LvId, LvUuid, Shown};
 use crate::options::{LONGEST_PASSPHRASE, Passphrase};
 use crate::volume::Permit;
@@ -67,31 +69,61 @@ pub fn format(
     Ok(permit)
 }
 
+/// A volume that is to be opened.
+pub struct Closed<'a> {
+    pub id: &'a LvId,
+    pub uuid: &'a LvUuid,
+    pub node: &'a Node,
+    pub device: Opened<'a>,
+    /// Its header, which has been judged.
+    pub header: &'a Header,
+}
+
+/// A header for cryptsetup to read, in memory: what the volume's own header says, written anew, with the encrypted keys
+/// of the disk. So nobody who writes to the disk meanwhile changes what was judged.
+fn private_header(host: &Host, closed: &Closed) -> Result<File> {
+    let layout = closed.header.newest();
+    let (layout, uuid) = layout.context("the LUKS2 header cannot be read")?;
+    let both = anew::both_copies(uuid, layout).context("the LUKS2 header has no room")?;
+    let size = layout.end().context("the LUKS2 header has no end")?;
+    let file = host.kernel.memory_file("luks2-header")?;
+    file.set_len(size)?;
+    file.write_all_at(&both, 0)?;
+    let mut words = vec![own_path(&file)];
+    for key in anew::keys(layout) {
+        words.extend([key.start, key.end].map(|number| number.to_string()));
+    }
+    let () = asked(host, closed.device, super::KEYS, words)?;
+    Ok(file)
+}
+
 /// Opens an encrypted volume. `source`: the passphrase's source, as messages name it.
 ///
 /// The volume's key is in the table of the device, and not in the kernel's keyring: there, `cryptsetup resize`
 /// would ask for a passphrase, which kubelet gives to no call that grows a volume.
 ///
-/// Only the passphrase counts. cryptsetup tries the header's tokens first (a key in the kernel's keyring, a TPM), and
-/// they open the volume whatever the passphrase is; with the number of a token that no header can have it goes on to
-/// the passphrase. Source: cryptsetup src/cryptsetup.c, `action_open_luks`; LUKS2 has 32 tokens.
+/// Only the passphrase counts: a token of the header (a key in the kernel's keyring, a TPM) would open the volume
+/// whatever the passphrase is, and is not in the header that cryptsetup is given.
 pub fn open(
     host: &Host,
     config: &Luks,
-    (id, volume, device): (&LvId, &LvUuid, &Node),
+    closed: &Closed,
     read_only: bool,
     (passphrase, source): (&Passphrase, &str),
     lock: &Lock,
 ) -> Result<()> {
-    let name = &name_of(volume);
+    let Closed { id, node, .. } = closed;
+    let name = &name_of(closed.uuid);
+    let header = private_header(host, closed).with_context(|| format!("opening {id}"))?;
     let command = cryptsetup(host.limits.activate, lock)
-        .args(["open", "--type", "luks2", "--token-id=1000", "--tries=1"])
+        .args(["open", "--type", "luks2", "--tries=1"])
         // One after the other, so that the memory of `pbkdf_memory` is needed only once.
         .args(["--serialize-memory-hard-pbkdf", "--disable-keyring"])
         .args(read_only.then_some("--readonly"))
-        .args(config.allow_discards.then_some("--allow-discards"));
+        .args(config.allow_discards.then_some("--allow-discards"))
+        .hands_on("--header", header);
     let command = with_passphrase(command, passphrase)?;
-    match host.run(&command.device(device).operand(name)) {
+    match host.run(&command.device(node).operand(name)) {
         Ok(_) => Ok(()),
         Err(ToolError::Failed {
             code: WRONG_PASSPHRASE,
@@ -100,7 +132,7 @@ pub fn open(
             "{source} does not open {id}: give the passphrase that {id} was encrypted with, or one that was added \
              since (`cryptsetup luksDump {}` lists how many there are). If it is one of them, its key slot is damaged: \
              restore the header from its backup, see docs/encryption.md",
-            device.name.shown(),
+            node.name.shown(),
         ),
         Err(error) => {
             let is_left =

@@ -54,6 +54,8 @@ pub struct Command {
     pub(super) stdin: Option<Arc<File>>,
     /// An open file that the tool inherits beside its standard streams.
     pub(super) held: Option<Arc<File>>,
+    /// A file of the driver's own that an option names by this descriptor.
+    pub(super) handed_on: Option<Arc<OwnedFd>>,
     /// The process that answers this command stays, to answer the next one: see [`Self::asks`].
     pub(super) stays: bool,
     has_operands: bool,
@@ -101,6 +103,7 @@ impl Command {
             accepted: &[0],
             stdin: None,
             held: None,
+            handed_on: None,
             stays: false,
             has_operands: false,
         }
@@ -161,6 +164,15 @@ impl Command {
     pub fn holds(mut self, file: Arc<File>) -> Self {
         self.held = Some(file);
         self
+    }
+
+    /// Has the tool open a file that has no name, by this option. A person who repeats the command has no such file, so
+    /// its line leaves the option out.
+    pub(crate) fn hands_on(self, option: &str, file: File) -> Self {
+        let number = file.as_raw_fd();
+        let mut command = self.unseen([format!("{option}=/proc/self/fd/{number}")]);
+        command.handed_on = Some(Arc::new(file.into()));
+        command
     }
 
     /// Gives the tool these bytes as its standard input, through a pipe: nobody else can read them.

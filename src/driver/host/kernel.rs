@@ -16,6 +16,7 @@ use nix::fcntl::OFlag;
 use nix::libc::{ENXIO, O_EXCL};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, setrlimit};
+use rustix::fs::{MemfdFlags, memfd_create};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use zeroize::Zeroizing;
 
@@ -149,6 +150,18 @@ impl Kernel {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(e),
         }
+    }
+
+    /// A file that is only in memory, and ends with its last descriptor.
+    pub(crate) fn memory_file(&self, name: &str) -> io::Result<File> {
+        let flags = MemfdFlags::CLOEXEC;
+        // A node may allow only files that nobody can run, which kernels before 6.3 do not know. Source:
+        // the kernel's Documentation/userspace-api/mfd_noexec.rst.
+        let file = match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
+            Err(rustix::io::Errno::INVAL) => memfd_create(name, flags),
+            file => file,
+        };
+        Ok(file?.into())
     }
 
     pub fn new_uuid(&self) -> io::Result<String> {

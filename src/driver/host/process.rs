@@ -113,6 +113,10 @@ impl<'a> Processes<'a> {
         if let Some(held) = &held {
             fcntl(held, FcntlArg::F_SETFD(FdFlag::empty()))?;
         }
+        // The command ends with its tool, and this descriptor with the command.
+        if let Some(handed_on) = &command.handed_on {
+            fcntl(handed_on, FcntlArg::F_SETFD(FdFlag::empty()))?;
+        }
         let kept = KEPT.map(|name| Some((name, std::env::var_os(name)?)));
         child
             // By hand and from kubelet, in whatever environment these were started, a tool does the same.

@@ -1,5 +1,6 @@
 //! How a call asks the process that reads devices for it.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::process::{self, ChildStdin};
@@ -19,9 +20,19 @@ pub const READ_DEVICES: &str = "read-devices";
 /// another device.
 pub fn ask(stdin: &mut ChildStdin, command: &Command) -> io::Result<()> {
     let device = command.stdin.as_ref();
-    let device = device.ok_or(io::ErrorKind::InvalidInput)?.as_raw_fd();
-    let question = command.question(&format!("/proc/{}/fd/{device}", process::id()));
+    let device = device.ok_or(io::ErrorKind::InvalidInput)?;
+    let question = command.question(&own_path(device));
     stdin.write_all(format!("{question}\n").as_bytes())
+}
+
+/// The path by which that process can open a file of this process, whatever the file's name is now.
+pub fn own_path(file: &File) -> String {
+    format!("/proc/{}/fd/{}", process::id(), file.as_raw_fd())
+}
+
+/// A file of the process that asks, for the findings that are too large for a line.
+pub fn file_to_fill(path: &str) -> io::Result<File> {
+    File::options().write(true).open(path)
 }
 
 /// The findings, or why there are none.

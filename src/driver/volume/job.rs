@@ -84,6 +84,7 @@ impl Wish {
             encrypted: config.encryption(id.vg()).map(|_| true),
             // Without `attach`, kubelet may give a Secret.
             has_key: !config.attach || config.key_file(id.vg()).is_some(),
+            allow_discards: config.luks.allow_discards,
             not_allowed,
             pool_limit: config.thin_pool_limit,
             group: policy.ok().flatten().cloned().unwrap_or_default(),

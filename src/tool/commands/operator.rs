@@ -108,7 +108,7 @@ fn opened(host: &Writing, seen: &SeenVolume) -> Result<Option<Device>> {
     })?;
     let of = inside.luks.as_deref().unwrap_or_default();
     let table = crypt::table_of(host, inside.number)?;
-    require_opened(of, header.as_ref(), &table, &seen.facts).map_err(refuse)?;
+    require_opened(of, header.as_ref(), &table, Some(pinned.device.number)).map_err(refuse)?;
     Ok(Some(inside))
 }
 

@@ -209,7 +209,8 @@ fn an_encrypted_volume_is_opened_once_and_closed_after_the_last_pod() {
     let mount = ["mount", one, &volume.json()];
     let made = [
         &[ASK, EXAMINE, CHANGE, ALONE, CRYPT, CRYPT][..],
-        &["mkfs.ext4", CHANGE, MOUNT],
+        // How the kernel encrypts it.
+        &["dmsetup", "mkfs.ext4", CHANGE, MOUNT],
     ];
     starts(&node, &mount, &made.concat());
     starts(&node, &["mount", two, &volume.json()], &[]);

@@ -1,44 +1,8 @@
 //! A LUKS2 header has no MAC: who can write to the disk can write any. One that encrypts badly, or not at all, is
 //! refused by name.
 
+use super::forge::*;
 use super::*;
-
-const COPY: usize = 16 << 10;
-const JSON: usize = 4096;
-
-/// Writes both copies of the header with this change of their JSON, and with a checksum that is right.
-fn rewrite(device: &str, change: impl Fn(&str) -> String) {
-    let mut head = crate::data::foreign::bytes(device, 0, 2 * COPY);
-    for copy in head.chunks_mut(COPY) {
-        let json = copy[JSON..].split(|byte| *byte == 0).next().unwrap();
-        let text = str::from_utf8(json).unwrap();
-        let json = change(text);
-        assert_ne!(json, text, "nothing was changed");
-        copy[JSON..].fill(0);
-        copy[JSON..][..json.len()].copy_from_slice(json.as_bytes());
-        copy[448..512].fill(0);
-        fs::write("/run/rewrite.copy", &copy).unwrap();
-        let sum = run("sha256sum", &["/run/rewrite.copy"]);
-        for (at, byte) in copy[448..480].iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&sum[2 * at..2 * at + 2], 16).unwrap();
-        }
-    }
-    fs::write("/run/rewrite.head", &head).unwrap();
-    overwrite(device, "/run/rewrite.head", 0, 8);
-}
-
-/// A change of the part of the JSON that begins with `from`.
-fn within(from: &str, old: &str, new: &str) -> impl Fn(&str) -> String {
-    move |json| {
-        let (before, after) = json.split_once(from).unwrap();
-        format!("{before}{from}{}", after.replacen(old, new, 1))
-    }
-}
-
-const SEGMENTS: &str = "\"segments\":";
-const SLOTS: &str = "\"keyslots\":";
-const CONFIG: &str = "\"config\":";
-const AES: &str = "aes-xts-plain64";
 
 /// The part of the header, what stands there instead of what, and the word of the message. Quotes are left out.
 #[rustfmt::skip] // a row is a line
@@ -117,7 +81,7 @@ fn a_table_of_the_kernel_that_does_not_encrypt_is_refused_though_the_header_is_r
         bash(&format!(
             "dmsetup create {name} --table '0 65536 {table} {device} 32768' --uuid {uuid}"
         ));
-        node.mount("pod", &volume).is_failure(&["null-table/data"]);
+        node.mount("pod", &volume).is_failure(&["[cipher]"]);
         bash(&format!(
             "dmsetup remove --retry {name} 2> /dev/null || true"
         ));
@@ -142,4 +106,55 @@ fn a_volume_with_integrity_is_refused_and_not_left_open() {
     let tags = ["--addtag", &luks, "--addtag", "flexvolume.fs=ext4:u"];
     group.lv("lvchange", &tags, "data");
     refuses_unchanged(&node, &volume, &["integrity"]);
+}
+
+/// What `cryptsetup --persistent` keeps in the header.
+#[test]
+fn the_options_of_the_kernels_table_are_those_of_the_config_and_not_of_the_header() {
+    let (node, _group, volume) = with_filled("persistent");
+    let (name, device) = (name_inside(&volume), volume.device());
+    let opens = |options: &str| {
+        bash(&format!(
+            "cryptsetup open --key-file /run/persistent.key {options} {device} {name}"
+        ));
+    };
+    let table = || {
+        node.up("pod", &volume);
+        let table = run("dmsetup", &["table", &volume.mounted()]);
+        node.down("pod", &volume);
+        table
+    };
+    let plain = table();
+    opens("--allow-discards --persistent");
+    closes(&name);
+    let dump = run("cryptsetup", &["luksDump", &device]);
+    assert!(dump.contains("allow-discards"), "{dump}");
+    assert_eq!(table(), plain);
+    // Open already, as a person opens it.
+    opens("");
+    let open = run("dmsetup", &["table", &volume.mounted()]);
+    assert!(open.contains("allow_discards"), "{open}");
+    assert_eq!(table(), plain);
+    // What only makes it faster stays.
+    opens("--perf-no_read_workqueue --persistent");
+    closes(&name);
+    let fast = table();
+    assert!(fast.ends_with(" 1 no_read_workqueue"), "{fast}");
+    still_holds(&node, &volume, "data");
+}
+
+/// As the page says. To open the volume, cryptsetup reads no header of the disk.
+#[test]
+fn a_damaged_copy_is_mended_when_the_volume_is_closed() {
+    let (node, _group, volume) = with_filled("mended");
+    let device = volume.device();
+    for which in [0, 1] {
+        let copy = || Copy::read(&device, which).0;
+        write(&device, which * COPY, &[0; COPY]);
+        node.up("pod", &volume);
+        assert!(copy().iter().all(|byte| *byte == 0), "{which}");
+        node.down("pod", &volume);
+        assert!(copy().iter().any(|byte| *byte != 0), "{which}");
+    }
+    still_holds(&node, &volume, "data");
 }

@@ -2,7 +2,10 @@
 
 mod adopted;
 mod again;
+mod attacks;
+mod forge;
 mod headers;
+mod hostile;
 pub mod life;
 mod lost;
 mod page;

@@ -5,12 +5,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::config::Config;
-use crate::crypt;
+use crate::crypt::{self, Header};
 use crate::host::{Host, Lock, ToolError, leave_no_core, own_name};
 use crate::names::Shown;
 use crate::options::Passphrase;
 use crate::reply::after_undo;
-use crate::volume::decide::{Permit, Refusal, require_header, users};
+use crate::volume::decide::{Content, Permit, Refusal, require_header, require_opened, users};
 use crate::volume::device::{Device, Pinned};
 use crate::volume::job::{Job, Subject};
 use crate::volume::kernel_tables::all_inside;
@@ -19,6 +19,13 @@ use crate::volume::look::Look;
 
 /// A passphrase, and how people call its source.
 type Key = (Passphrase, String);
+
+/// What is opened, by its header, which has been judged.
+struct ToOpen<'a> {
+    on: &'a Pinned,
+    header: &'a Header,
+    read_only: bool,
+}
 
 /// A LUKS2 header that is to be made.
 pub struct NewHeader {
@@ -55,20 +62,30 @@ impl Job<'_> {
     }
 }
 
-/// Opens the volume, whose header is the one of its record. If it is open to be read only, closes it first.
+/// Opens the volume, whose header is the one of its record. If it is open otherwise than it should be, closes it first.
 pub fn open(job: &Job, seen: &mut Look, read_only: bool, lock: &Lock) -> Result<()> {
     let Subject { host, id, .. } = job.subject;
     let key = job.key()?;
     let device = seen.facts.device.clone();
     let device = device.with_context(|| format!("{id} has no device"))?;
     if seen.facts.top() != Some(&device) {
+        // Of the device inside, if that was read.
+        seen.release_claim();
         close_unused(job.subject, lock)?;
     }
     // It keeps the device's number without the claim.
     let pin = device.clone().pin(host.kernel)?;
     seen.release_claim();
     let is_made = seen.facts.require_volume()?.record.luks.is_some();
-    let opened = opened(job, &pin, read_only, &key, lock).map(drop);
+    let Some(Content::Luks(header)) = &seen.facts.content else {
+        bail!("the LUKS2 header of {id} was not read");
+    };
+    let what = ToOpen {
+        on: &pin,
+        header,
+        read_only,
+    };
+    let opened = opened(job, &what, &key, lock).map(drop);
     opened.map_err(|error| {
         if is_made || error.is::<ToolError>() {
             return error;
@@ -94,29 +111,38 @@ pub fn format(
     let Subject { host, config, id } = job.subject;
     let permit = crypt::format(host, &config.luks, permit, &on.node, uuid, &key.0, lock)
         .with_context(|| format!("encrypting {id}"))?;
-    let inside = opened(job, on, false, key, lock)?;
+    let refuse = |reason| Refusal::of(id, reason);
     let header = crypt::header_of(host, (&on.file, &on.device.path))?;
-    require_header(uuid, header.as_ref()).map_err(|reason| Refusal::of(id, reason))?;
+    require_header(uuid, header.as_ref()).map_err(refuse)?;
+    let header = header.context("the LUKS2 header is gone")?;
+    let what = ToOpen {
+        on,
+        header: &header,
+        read_only: false,
+    };
+    let inside = opened(job, &what, key, lock)?;
+    let table = crypt::table_of(host, inside.number)?;
+    require_opened(uuid, Some(&header), &table, Some(on.device.number)).map_err(refuse)?;
     if inside.luks.as_ref() != Some(uuid) {
         bail!("{id} has not the LUKS2 header that was made on it just now");
     }
     Ok((inside.pin(host.kernel)?, permit))
 }
 
-fn opened(job: &Job, on: &Pinned, read_only: bool, key: &Key, lock: &Lock) -> Result<Device> {
+fn opened(job: &Job, what: &ToOpen, key: &Key, lock: &Lock) -> Result<Device> {
     let Subject { host, config, id } = job.subject;
+    let (on, (passphrase, source)) = (what.on, key);
     let device = &on.device;
     device.require_still_there(host.kernel)?;
-    let volume = (id, &device.lv_uuid, &on.node);
-    let (passphrase, source) = key;
-    crypt::open(
-        host,
-        &config.luks,
-        volume,
-        read_only,
-        (passphrase, source),
-        lock,
-    )?;
+    let closed = crypt::Closed {
+        id,
+        uuid: &device.lv_uuid,
+        node: &on.node,
+        device: (&on.file, &device.path),
+        header: what.header,
+    };
+    let key = (passphrase, source.as_str());
+    crypt::open(host, &config.luks, &closed, what.read_only, key, lock)?;
     if let Some(inside) = device.inside(host.kernel) {
         return Ok(inside);
     }

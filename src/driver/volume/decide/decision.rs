@@ -30,6 +30,8 @@ pub struct Wish {
     pub encrypted: Option<bool>,
     /// Whether a passphrase comes with the call, or is in a file of the node.
     pub has_key: bool,
+    /// Whether the disk may be told which blocks of an encrypted volume are free.
+    pub allow_discards: bool,
     /// Why the node's config does not let pods use this volume group.
     pub not_allowed: Option<String>,
     /// From this fill of a thin pool on, in percent, nothing in it is mounted for writing.

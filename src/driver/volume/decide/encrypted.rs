@@ -14,9 +14,10 @@ use super::content::{
 };
 use super::decision::{Decision, Level, Making, Ruling, Wish};
 use super::facts::{Content, Decrypted, Doubt, Facts};
-use super::luks::{require_cipher, require_table};
+use super::luks::{require_cipher, require_table, tells_too_much};
 use super::reason::Reason;
 use crate::crypt::{DmTable, HEADER_SIZE, Header};
+use crate::host::DeviceNumber;
 use crate::lvm::Volume;
 use crate::names::FsType;
 
@@ -81,15 +82,15 @@ pub fn require_header(recorded: &str, header: Option<&Header>) -> Result<(), Rea
     }
 }
 
-/// The same of a volume that is open, by this table.
+/// The same of a volume whose device is `below`, and which is open by this table.
 pub fn require_opened(
     recorded: &str,
     header: Option<&Header>,
     table: &DmTable,
-    facts: &Facts,
+    below: Option<DeviceNumber>,
 ) -> Result<(), Reason> {
     require_header(recorded, header)?;
-    header.map_or(Ok(()), |header| require_table(table, header, facts))
+    header.map_or(Ok(()), |header| require_table(table, header, below))
 }
 
 fn is_usable_as(header: &Header, uuid: &str) -> bool {
@@ -151,7 +152,19 @@ fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling 
     let Some(Decrypted { content, table }) = &facts.inside else {
         return Ok(Decision::Look(Level::Inside));
     };
-    require_table(table, header, facts)?;
+    require_table(
+        table,
+        header,
+        facts.device.as_ref().map(|device| device.number),
+    )?;
+    let is_used = is_mounted || matches!(content, Content::Claimed(_));
+    if !is_used && tells_too_much(table, wish.allow_discards) {
+        // A person opened it so, or a call was killed before the node's config was changed.
+        require_key(wish)?;
+        return Ok(Decision::Open {
+            read_only: !may_be_written,
+        });
+    }
     of_inside(facts, content, volume, wish)
 }
 

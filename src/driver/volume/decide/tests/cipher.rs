@@ -1,7 +1,7 @@
 //! What keeps a secret, and what does not.
 
 use super::sample::*;
-use crate::crypt::{DmTable, Layout};
+use crate::crypt::{DmTable, KeyDigest, Layout};
 use crate::names::Shown;
 use crate::volume::decide::decision::Decision;
 use crate::volume::decide::facts::{Content, Facts};
@@ -13,34 +13,65 @@ fn is_refused(facts: &Facts, what: &str) {
     assert_eq!(decide(facts, &wish()), Decision::Refuse(reason), "{what}");
 }
 
-#[test]
+fn digest(layout: &mut Layout) -> &mut KeyDigest {
+    layout.digests.get_mut(&0).unwrap()
+}
+
+type Change = fn(&mut Layout);
+
 #[rustfmt::skip] // a row is a line
+const ODD: [(Change, &str); 34] = [
+    (|l| segment(l).cipher = "cipher_null-ecb".into(), "the cipher cipher_null-ecb"),
+    (|l| segment(l).cipher = String::new(), "the cipher "),
+    (|l| segment(l).cipher = "aes-xts-plain64 ".into(), "the cipher aes-xts-plain64 "),
+    (|l| segment(l).kind = "linear".into(), "a segment of the type linear"),
+    (|l| segment(l).integrity = Some(true.into()), "integrity"),
+    (|l| segment(l).offset.clear(), "a segment at byte 0, in the header itself"),
+    (|l| segment(l).offset = "4096".into(), "a segment at byte 4096, in the header itself"),
+    (|l| segment(l).size = "512".into(), "a segment of the size 512, with the tweak 0"),
+    (|l| segment(l).iv_tweak = "8".into(), "a segment of the size dynamic, with the tweak 8"),
+    (|l| segment(l).sector_size = 8192, "sectors of 8192 bytes"),
+    (|l| { let other = segment(l).clone(); l.segments.insert(1, other); }, "2 segments"),
+    (|l| { let other = l.segments.remove(&0).unwrap(); l.segments.insert(1, other); }, "no segment with the number 0"),
+    (|l| l.segments.clear(), "0 segments"),
+    (|l| slot(l).area.cipher = "cipher_null".into(), "the cipher cipher_null in a key slot"),
+    (|l| slot(l).kind = "reencrypt".into(), "a key slot of the type reencrypt"),
+    (|l| slot(l).key_size = 1, "a key of 1 bytes in a key slot"),
+    (|l| slot(l).priority = Some(3), "an unknown priority in a key slot"),
+    (|l| slot(l).af.stripes = 1, "1 stripes of the type luks1 in a key slot"),
+    (|l| slot(l).af.hash = "crc32".into(), "the hash crc32 in a key slot"),
+    (|l| slot(l).area.kind = "journal".into(), "an area of the type journal at byte 32768 in a key slot"),
+    (|l| slot(l).area.offset = "4096".into(), "an area of the type raw at byte 4096 in a key slot"),
+    (|l| slot(l).area.size = "16777216".into(), "an area of the type raw at byte 32768 in a key slot"),
+    (|l| slot(l).kdf.kind = "none".into(), "the key derivation none in a key slot"),
+    (|l| { slot(l).kdf.kind = "pbkdf2".into(); slot(l).kdf.hash = "crc32".into(); }, "the hash crc32 in a key slot"),
+    (|l| slot(l).kdf.salt = "AAAA".into(), "another salt than 32 bytes in a key slot"),
+    (|l| digest(l).hash = "crc32".into(), "a digest of the type pbkdf2, with crc32"),
+    (|l| digest(l).digest = "AAAA".into(), "a digest of the type pbkdf2, with sha256"),
+    (|l| digest(l).keyslots = vec!["1".into()], "no key slot of its segment, or several digests"),
+    (|l| digest(l).segments.clear(), "no key slot of its segment, or several digests"),
+    (|l| { let other = digest(l).clone(); l.digests.insert(1, other); }, "no key slot of its segment, or several digests"),
+    (|l| { l.others.insert("segments2".into(), true.into()); }, "segments2, which the driver does not know"),
+    (|l| { segment(l).others.insert("flags".into(), true.into()); }, "flags, which the driver does not know"),
+    (|l| { slot(l).kdf.others.insert("x".into(), true.into()); }, "x, which the driver does not know"),
+    (|l| { l.config.requirements.insert("mandatory".into(), vec!["online-reencrypt".into()]); }, "the requirement online-reencrypt"),
+];
+
+#[test]
 fn a_header_that_does_not_encrypt_as_the_driver_does_is_refused_by_name() {
-    type Change = fn(&mut Layout);
-    let cases: [(Change, &str); 13] = [
-        (|l| segment(l).cipher = "cipher_null-ecb".into(), "the cipher cipher_null-ecb"),
-        (|l| segment(l).cipher = String::new(), "the cipher "),
-        (|l| segment(l).cipher = "aes-xts-plain64 ".into(), "the cipher aes-xts-plain64 "),
-        (|l| segment(l).kind = "linear".into(), "a segment of the type linear"),
-        (|l| segment(l).integrity = Some(true.into()), "integrity"),
-        (|l| segment(l).offset.clear(), "a segment at byte 0, in the header itself"),
-        (|l| segment(l).offset = "4096".into(), "a segment at byte 4096, in the header itself"),
-        (|l| l.segments.extend([("1".into(), layout().segments["0"].clone())]), "2 segments"),
-        (|l| l.segments.clear(), "0 segments"),
-        (|l| slot(l).area.cipher = "cipher_null".into(), "the cipher cipher_null in a key slot"),
-        (|l| slot(l).kind = "reencrypt".into(), "a key slot of the type reencrypt"),
-        (|l| slot(l).key_size = 1, "a key of 1 bytes in a key slot"),
-        (|l| { l.config.requirements.insert("mandatory".into(), vec!["online-reencrypt".into()]); }, "the requirement online-reencrypt"),
-    ];
-    for (change, what) in cases {
+    for (change, what) in ODD {
         for make in [encrypted, encrypted_and_open] {
             let mut facts = blank();
             make(&mut facts);
             facts.content = Some(says(LUKS, change));
             is_refused(&facts, what);
             // In one of the copies alone.
-            for (copy, says, what) in [(0, Some(layout()), what), (1, None, "a LUKS2 header that cannot be read")] {
-                let Some(Content::Luks(header)) = &mut facts.content else { unreachable!() };
+            let unread = "a LUKS2 header that cannot be read (its checksum is sha512)";
+            let unreadable = Err("its checksum is sha512".to_owned());
+            for (copy, says, what) in [(0, Ok(layout()), what), (1, unreadable, unread)] {
+                let Some(Content::Luks(header)) = &mut facts.content else {
+                    unreachable!()
+                };
                 header.layouts[copy] = says;
                 is_refused(&facts, what);
             }
@@ -52,13 +83,15 @@ fn a_header_that_does_not_encrypt_as_the_driver_does_is_refused_by_name() {
 #[rustfmt::skip] // a row is a line
 fn a_table_of_the_kernel_that_does_not_encrypt_the_volume_is_refused() {
     type Change = fn(&mut DmTable);
-    let cases: [(Change, &str); 6] = [
+    let cases: [(Change, &str); 8] = [
         (|t| t.target = "no crypt".into(), "a table of the type no crypt"),
         (|t| t.cipher = "cipher_null-ecb".into(), "the cipher cipher_null-ecb in the kernel"),
         (|t| t.has_key = false, "another table in the kernel than its own"),
-        (|t| t.has_integrity = true, "another table in the kernel than its own"),
+        (|t| t.options.push("integrity:28:aead".into()), "the option integrity:28:aead in the kernel"),
+        (|t| t.options.push("iv_large_sectors".into()), "the option iv_large_sectors in the kernel"),
         (|t| t.below = None, "another table in the kernel than its own"),
         (|t| t.offset = Some(0), "another table in the kernel than its own"),
+        (|t| t.sector_size = 4096, "another table in the kernel than its own"),
     ];
     for (change, what) in cases {
         let mut facts = blank();
@@ -66,4 +99,22 @@ fn a_table_of_the_kernel_that_does_not_encrypt_the_volume_is_refused() {
         change(&mut facts.inside.as_mut().unwrap().table);
         is_refused(&facts, what);
     }
+}
+
+/// The node's config says whether the disk is told what is free, and neither a header nor who opened the volume.
+#[test]
+fn a_volume_that_tells_its_disk_too_much_is_opened_anew_unless_it_is_used() {
+    let mut facts = blank();
+    encrypted_and_open(&mut facts);
+    let inside = facts.inside.as_mut().unwrap();
+    inside.table.options.push("allow_discards".into());
+    assert_eq!(decide(&facts, &wish()), OPEN);
+    let mut allowed = wish();
+    allowed.allow_discards = true;
+    assert!(matches!(decide(&facts, &allowed), Decision::Mount(_)));
+    let mut keyless = wish();
+    keyless.has_key = false;
+    assert_eq!(decide(&facts, &keyless), Decision::Refuse(Reason::NoKey));
+    facts.inside.as_mut().unwrap().content = Content::Claimed(None);
+    assert_ne!(decide(&facts, &wish()), OPEN);
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use crate::config::VolumeGroup;
-use crate::crypt::{CIPHER, DmTable, Header, Keyslot, Layout, Segment, layout_of};
+use crate::crypt::{CIPHER, DmTable, Header, Keyslot, LAYOUT, Layout, Segment, layout_of};
 use crate::fs::{Backup, Condition};
 use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
@@ -69,6 +69,7 @@ pub fn wish() -> Wish {
         by_hand: false,
         encrypted: None,
         has_key: true,
+        allow_discards: false,
         not_allowed: None,
         pool_limit: 95,
         group: VolumeGroup::default(),
@@ -291,7 +292,7 @@ pub fn header(uuid: &str, whole: usize) -> Content {
     Content::Luks(Header {
         uuid: Some(uuid.to_owned()),
         is_whole: whole == 2,
-        layouts: vec![Some(layout()); whole],
+        layouts: vec![Ok(layout()); whole],
     })
 }
 
@@ -311,20 +312,20 @@ pub fn keyless(uuid: &str) -> Content {
 
 /// How luksFormat encrypts.
 pub fn layout() -> Layout {
-    let json = r#"{"segments":{"0":{"type":"crypt","encryption":"aes-xts-plain64","offset":"16777216"}},
-        "keyslots":{"0":{"type":"luks2","key_size":64,"area":{"encryption":"aes-xts-plain64","key_size":64}}},
-        "config":{"keyslots_size":"16744448"}}"#;
-    layout_of(json.as_bytes(), 16 << 10).unwrap()
+    layout_of(LAYOUT.as_bytes(), 16 << 10).unwrap()
 }
+
+/// It is to be opened first.
+pub const OPEN: Decision = Decision::Open { read_only: false };
 
 /// Its one segment, to be changed.
 pub fn segment(layout: &mut Layout) -> &mut Segment {
-    layout.segments.get_mut("0").unwrap()
+    layout.segments.get_mut(&0).unwrap()
 }
 
 /// Its one key slot, to be changed.
 pub fn slot(layout: &mut Layout) -> &mut Keyslot {
-    layout.keyslots.get_mut("0").unwrap()
+    layout.keyslots.get_mut(&0).unwrap()
 }
 
 /// What the kernel has of a volume that is open.
@@ -335,7 +336,8 @@ pub fn table() -> DmTable {
         has_key: true,
         below: blank().device.map(|device| device.number),
         offset: Some(16 << 20),
-        has_integrity: false,
+        sector_size: 512,
+        options: Vec::new(),
     }
 }
 

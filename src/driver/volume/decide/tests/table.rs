@@ -17,8 +17,6 @@ use crate::volume::device::Failure;
 use Decision::{Activate, Bind, Extend, Look, Ready, Refuse, Restrict, Resume};
 use FsType::{Btrfs, Ext2, Ext3, Ext4, Xfs};
 
-const OPEN: Decision = Decision::Open { read_only: false };
-
 pub fn check(table: &[(&str, Change, Decision)]) {
     for (name, change, want) in table {
         let (mut facts, mut wish) = (blank(), wish());

@@ -195,7 +195,7 @@ fn has_key(wish: &Wish) -> bool {
 /// Its header, and the header that it is open with, are the recorded one. Both use the driver's cipher.
 fn has_its_header(facts: &Facts) -> bool {
     let uuid = volume_of(facts).record.luks_uuid();
-    let is_in_words = |header: &Header| header.layouts.iter().all(|one| *one == Some(layout()));
+    let is_in_words = |header: &Header| header.layouts.iter().all(|one| *one == Ok(layout()));
     let is_so_in_kernel = facts
         .inside
         .as_ref()

@@ -1,0 +1,146 @@
+//! A LUKS2 header that the driver writes anew for cryptsetup, in memory.
+//!
+//! What is on the disk, a second reader may read in another way, or after somebody has changed it. So cryptsetup gets
+//! what was judged, in words of the driver's own: no member, no name and no checksum of the disk's header comes in.
+//! Only numbers, salts and digests do, and the areas with the encrypted keys, which have no structure.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use serde_json::{Map, Value, json};
+
+use super::CIPHER;
+use super::header::{BINARY, CHECKSUM, FIRST, SECOND, checksum};
+use super::layout::{Kdf, Keyslot, Layout, STRIPES};
+use crate::fs::superblock::{ReadAt, bytes};
+
+/// Flags of a header that only make the device faster or slower.
+const OF_SPEED: [&str; 5] = [
+    "same-cpu-crypt",
+    "submit-from-crypt-cpus",
+    "no-read-workqueue",
+    "no-write-workqueue",
+    "high-priority",
+];
+
+/// Both copies of a header that opens what this one does. `None`: there is nothing that can be opened.
+pub fn both_copies(uuid: &str, layout: &Layout) -> Option<Vec<u8>> {
+    let json = json(layout)?.to_string();
+    let size = usize::try_from(layout.size).ok()?;
+    let mut both = Vec::new();
+    for (place, magic) in [(0, FIRST), (layout.size, SECOND)] {
+        let mut copy = vec![0; size];
+        put(&mut copy, 0, magic)?;
+        put(&mut copy, 6, &[0, 2])?;
+        put(&mut copy, 8, &layout.size.to_be_bytes())?;
+        put(&mut copy, 16, &1_u64.to_be_bytes())?;
+        put(&mut copy, 72, b"sha256")?;
+        put(&mut copy, 168, uuid.as_bytes())?;
+        put(&mut copy, 256, &place.to_be_bytes())?;
+        put(&mut copy, BINARY, json.as_bytes())?;
+        let sum = checksum(&copy)?;
+        put(&mut copy, CHECKSUM, &sum)?;
+        both.extend(copy);
+    }
+    Some(both)
+}
+
+/// `None`: there is no room.
+fn put(copy: &mut [u8], at: usize, what: &[u8]) -> Option<()> {
+    let to = copy.get_mut(at..)?.get_mut(..what.len())?;
+    to.copy_from_slice(what);
+    Some(())
+}
+
+/// Copies what is at these places of a device to the same places of a file. A key that cannot be read stays zeros, which
+/// no passphrase opens: another key slot may.
+pub fn copy_keys(device: &impl ReadAt, to: &File, places: &[Range<u64>]) -> io::Result<()> {
+    for Range { start, end } in places {
+        let length = usize::try_from(end.saturating_sub(*start)).unwrap_or(usize::MAX);
+        if let Ok(Some(key)) = bytes(device, *start, length) {
+            to.write_all_at(&key, *start)?;
+        }
+    }
+    Ok(())
+}
+
+/// Where the encrypted keys are, in bytes.
+pub fn keys(layout: &Layout) -> Vec<Range<u64>> {
+    let keys = layout.opening().filter_map(|(_, slot)| slot.key());
+    keys.collect()
+}
+
+fn json(layout: &Layout) -> Option<Value> {
+    let (segment, digest) = (layout.segment()?, layout.digest()?);
+    let slots = layout.opening().map(|(number, slot)| {
+        let slot = keyslot(slot)?;
+        Some((number.to_string(), slot))
+    });
+    let slots: Option<Map<String, Value>> = slots.collect();
+    let slots = slots?;
+    let numbers: Vec<&String> = slots.keys().collect();
+    let flags = layout.config.flags.iter();
+    let flags: Vec<&String> = flags
+        .filter(|flag| OF_SPEED.contains(&flag.as_str()))
+        .collect();
+    Some(json!({
+        "segments": { "0": {
+            "type": "crypt",
+            "offset": segment.begins()?.to_string(),
+            "size": "dynamic",
+            "iv_tweak": "0",
+            "encryption": CIPHER,
+            "sector_size": segment.sector_size,
+        } },
+        "digests": { "0": {
+            "type": "pbkdf2",
+            "keyslots": numbers,
+            "segments": ["0"],
+            "hash": digest.hash,
+            "iterations": digest.iterations,
+            "salt": digest.salt,
+            "digest": digest.digest,
+        } },
+        "tokens": {},
+        "config": {
+            "json_size": layout.size.checked_sub(BINARY as u64)?.to_string(),
+            "keyslots_size": layout.config.keyslots_size,
+            "flags": flags,
+        },
+        "keyslots": slots,
+    }))
+}
+
+fn keyslot(slot: &Keyslot) -> Option<Value> {
+    let place = slot.area.place()?;
+    let Kdf {
+        kind,
+        salt,
+        hash,
+        iterations,
+        time,
+        memory,
+        cpus,
+        ..
+    } = &slot.kdf;
+    let kdf = match kind.as_str() {
+        "pbkdf2" => json!({ "type": kind, "salt": salt, "hash": hash, "iterations": iterations }),
+        _ => json!({ "type": kind, "salt": salt, "time": time, "memory": memory, "cpus": cpus }),
+    };
+    Some(json!({
+        "type": "luks2",
+        "key_size": slot.key_size,
+        "priority": slot.priority.unwrap_or(1),
+        "af": { "type": "luks1", "stripes": STRIPES, "hash": slot.af.hash },
+        "area": {
+            "type": "raw",
+            "offset": place.start.to_string(),
+            "size": place.end.checked_sub(place.start)?.to_string(),
+            "encryption": CIPHER,
+            "key_size": slot.area.key_size,
+        },
+        "kdf": kdf,
+    }))
+}

@@ -1,0 +1,276 @@
+//! What the JSON of a LUKS2 header says. What of that is allowed is decided elsewhere: whoever can write to the disk can
+//! write these texts.
+//!
+//! Another reader may understand a text in another way: json-c ends a name at a NUL, and takes the later of two equal
+//! names. So this reads only a text that means the same to each reader, and keeps the names that it does not know.
+//!
+//! Source: cryptsetup's docs/on-disk-format-luks2.pdf, "LUKS2 JSON Metadata Format".
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::ops::Range;
+
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, from_slice};
+
+/// A key is split into so many parts, and all of them are needed. Source: the same, "Anti-Forensic Splitter".
+pub const STRIPES: u64 = 4000;
+const SECTOR: u64 = 512;
+
+/// Members that no version of cryptsetup is known to write, or that the driver allows in no header.
+pub type Others = BTreeMap<String, Value>;
+
+/// One copy of a header.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Layout {
+    pub segments: BTreeMap<u8, Segment>,
+    pub keyslots: BTreeMap<u8, Keyslot>,
+    pub digests: BTreeMap<u8, KeyDigest>,
+    pub config: LayoutConfig,
+    /// The size of this copy in bytes, which its JSON does not say.
+    #[serde(default)]
+    pub size: u64,
+    #[serde(flatten)]
+    pub others: Others,
+}
+
+impl Layout {
+    /// Where both copies and the areas of the key slots end, in bytes. `None`: it is no number.
+    pub fn end(&self) -> Option<u64> {
+        let areas: u64 = self.config.keyslots_size.parse().ok()?;
+        self.size.checked_mul(2)?.checked_add(areas)
+    }
+
+    /// The one segment, if there is one, and it has the number that cryptsetup opens.
+    pub fn segment(&self) -> Option<&Segment> {
+        self.segments.get(&0).filter(|_| self.segments.len() == 1)
+    }
+
+    /// What tells whether a key is that of the segment. `None`: there is not one.
+    pub fn digest(&self) -> Option<&KeyDigest> {
+        let is_of_segment = |digest: &&KeyDigest| digest.segments.iter().any(|one| one == "0");
+        let mut digests = self.digests.values().filter(is_of_segment);
+        digests.next().filter(|_| digests.next().is_none())
+    }
+
+    /// The key slots that can open the segment.
+    pub fn opening(&self) -> impl Iterator<Item = (&u8, &Keyslot)> {
+        let named = self.digest().map(|digest| &digest.keyslots);
+        let is_named = move |number: &u8| {
+            named.is_some_and(|named| named.iter().any(|one| *one == number.to_string()))
+        };
+        (self.keyslots.iter()).filter(move |(number, _)| is_named(number))
+    }
+}
+
+/// A part of the volume, and how it is encrypted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Segment {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub offset: String,
+    pub size: String,
+    pub iv_tweak: String,
+    #[serde(rename = "encryption")]
+    pub cipher: String,
+    /// In bytes.
+    pub sector_size: u64,
+    pub integrity: Option<Value>,
+    #[serde(flatten)]
+    pub others: Others,
+}
+
+impl Segment {
+    /// Its offset in bytes. `None`: it has none, or no number.
+    pub fn begins(&self) -> Option<u64> {
+        self.offset.parse().ok()
+    }
+}
+
+/// A key slot, with the size of the volume's key in bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Keyslot {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub key_size: u64,
+    pub priority: Option<u8>,
+    pub af: Splitter,
+    pub area: KeyslotArea,
+    pub kdf: Kdf,
+    #[serde(flatten)]
+    pub others: Others,
+}
+
+/// How the volume's key is split before it is encrypted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Splitter {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub stripes: u64,
+    pub hash: String,
+    #[serde(flatten)]
+    pub others: Others,
+}
+
+/// Where the volume's key is, how it is encrypted there, and the size of the key for that, in bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KeyslotArea {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub offset: String,
+    pub size: String,
+    #[serde(rename = "encryption")]
+    pub cipher: String,
+    pub key_size: u64,
+    #[serde(flatten)]
+    pub others: Others,
+}
+
+impl KeyslotArea {
+    /// In bytes. `None`: it has no place, or this overflows.
+    pub fn place(&self) -> Option<Range<u64>> {
+        let start: u64 = self.offset.parse().ok()?;
+        Some(start..start.checked_add(self.size.parse().ok()?)?)
+    }
+}
+
+impl Keyslot {
+    /// The part of its area in which the key is.
+    pub fn key(&self) -> Option<Range<u64>> {
+        let Range { start, end } = self.area.place()?;
+        let size = self.key_size.checked_mul(STRIPES)?;
+        let size = size.checked_next_multiple_of(SECTOR)?;
+        Some(start..end.min(start.checked_add(size)?))
+    }
+}
+
+/// How a key is made of a passphrase.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Kdf {
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// pbkdf2 has these two, argon2 the other three.
+    pub hash: String,
+    pub iterations: u64,
+    pub time: u64,
+    pub memory: u64,
+    pub cpus: u64,
+    pub salt: String,
+    #[serde(flatten)]
+    pub others: Others,
+}
+
+/// What tells whether a key is the right one, and which key slots and segments have it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KeyDigest {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub keyslots: Vec<String>,
+    pub segments: Vec<String>,
+    pub hash: String,
+    pub iterations: u64,
+    pub salt: String,
+    pub digest: String,
+    #[serde(flatten)]
+    pub others: Others,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LayoutConfig {
+    pub json_size: String,
+    pub keyslots_size: String,
+    /// Options with which cryptsetup opens the volume.
+    pub flags: Vec<String>,
+    /// What a program must know to open the volume, by kind: `online-reencrypt` is `mandatory`.
+    pub requirements: BTreeMap<String, Vec<String>>,
+    #[serde(flatten)]
+    pub others: Others,
+}
+
+/// What this JSON says, after which zeros follow, of a copy with `size` bytes. An error says why it is not what a header
+/// has.
+pub fn layout_of(json: &[u8], size: u64) -> Result<Layout, String> {
+    let end = json.iter().position(|byte| *byte == 0);
+    let (text, rest) = json.split_at(end.unwrap_or(json.len()));
+    if rest.iter().any(|byte| *byte != 0) {
+        return Err("something follows it".to_owned());
+    }
+    let layout = from_slice(text).and_then(|OneMeaning| from_slice::<Layout>(text));
+    let mut layout = layout.map_err(|error| error.to_string())?;
+    if layout.size != 0 {
+        return Err("unknown field `size`".to_owned());
+    }
+    layout.size = size;
+    // cryptsetup is never shown them: they can open a volume without its passphrase.
+    layout.others.remove("tokens");
+    Ok(layout)
+}
+
+/// Any JSON in which no name comes twice in one object, and no name or text has a control character.
+struct OneMeaning;
+
+impl<'de> Deserialize<'de> for OneMeaning {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Self)
+    }
+}
+
+impl<'de> Visitor<'de> for OneMeaning {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self, E> {
+        match text.chars().find(|c| c.is_control()) {
+            Some(c) => Err(E::custom(format!("a control character: {c:?}"))),
+            None => Ok(self),
+        }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Self, A::Error> {
+        while let Some(Self) = all.next_element()? {}
+        Ok(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self, A::Error> {
+        let mut names = BTreeSet::new();
+        while let Some(name) = members.next_key::<String>()? {
+            Self.visit_str(&name)?;
+            members.next_value::<Self>()?;
+            if let Some(twice) = names.replace(name) {
+                return Err(A::Error::custom(format!("`{twice}` twice")));
+            }
+        }
+        Ok(self)
+    }
+}
