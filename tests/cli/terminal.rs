@@ -37,7 +37,8 @@ fn machine(word: &str) -> Machine {
     };
     let group = |name: &str, owner: &str| {
         json!({"vg_name": name, "vg_size": "67108864", "vg_free": "0", "vg_extent_size": "4194304", "vg_mda_free": "9", "vg_mda_size": "9", "vg_missing_pv_count": "1",
-            "vg_systemid": owner, "vg_lock_type": "", "vg_exported": word})
+            "vg_systemid": owner, "vg_lock_type": "", "vg_exported": word, "vg_uuid": name, "pv_name": "/dev/sdb", "pv_free": "0",
+            "pv_size": "1", "pe_start": "1", "dev_size": "2", "pv_allocatable": "allocatable", "pv_missing": ""})
     };
     let disk = json!({"pv_name": format!("/dev/{word}"), "vg_name": "vg", "vg_systemid": "", "vg_lock_type": "",
         "pv_duplicate": word, "pv_missing": "", "dev_size": "1", "pv_size": "1", "pe_start": "1"});

@@ -3,14 +3,14 @@
 use anyhow::{Context, Result, bail};
 
 use crate::crypt;
-use crate::fs::grow;
+use crate::fs::{Family, grow};
 use crate::host::Lock;
 use crate::lvm::{self, Larger};
 use crate::mount::Row;
 use crate::names::{Bytes, FsType, Shown};
 use crate::reply::Reply;
 use crate::volume::{
-    Decision, Device, Facts, HeldLocks, Inside, Job, Purpose, Step, Subject, Wish, give_up,
+    Decision, Device, Facts, HeldLocks, Inside, Job, Purpose, Step, Subject, Wish, give_up, wider,
 };
 
 /// `expandfs <options> <device> <dir> <new> <old>` and `expandvolume <options> <dir> <new> <old>`:
@@ -57,20 +57,28 @@ fn grow_all(
     let size = match *decision {
         Decision::Extend(size) => {
             let group = group.as_ref().context("the group's lock is not held")?;
-            let fitting = facts.ground.as_ref();
-            let fitting = fitting.and_then(|ground| ground.disks.as_ref());
-            let disks = fitting.map_or(&[][..], |fitting| &fitting.disks);
-            lvm::extend(host, volume, &Larger { size, disks }, group)?;
+            extend(job, facts, &on.device, size, group)?;
             size
         }
-        _ => volume.size,
+        Decision::Ready => volume.device_size(),
+        Decision::Look(_)
+        | Decision::Create(_)
+        | Decision::Activate
+        | Decision::Resume
+        | Decision::Restrict { .. }
+        | Decision::Bind(_)
+        | Decision::Mount(_)
+        | Decision::Open { .. }
+        | Decision::Make { .. }
+        | Decision::Refuse(_) => bail!("{id} was not looked at as a volume that is to grow"),
     };
     drop(group);
     let lock = locks.of_volume()?;
     let uses = facts.uses.as_ref();
     let inside = uses.and_then(|uses| uses.inside.as_ref());
     if let Some(Inside { device, .. }) = inside {
-        crypt::resize(host, &crypt::name_of(&device.lv_uuid), lock)
+        let name = &crypt::name_of(&device.lv_uuid);
+        crypt::resize(host, id.vg(), (name, device.number), lock)
             .with_context(|| format!("growing what is inside the encrypted volume {id}"))?;
     }
     let rows = uses.iter().flat_map(|uses| &uses.mounts);
@@ -85,6 +93,41 @@ fn grow_all(
         }
     };
     Ok((size, later))
+}
+
+/// Extends the volume to `size`, and its device with it.
+fn extend(job: &Job, facts: &Facts, device: &Device, size: Bytes, lock: &Lock) -> Result<()> {
+    let Subject { host, id, .. } = job.subject;
+    let volume = facts.require_volume()?;
+    // lvextend goes by the name, whatever volume that is.
+    device.require_still_there(host.kernel)?;
+    if volume.size < size {
+        let fitting = facts.ground.as_ref();
+        let fitting = fitting.and_then(|ground| ground.disks.as_ref());
+        let larger = Larger {
+            device: device.number,
+            size,
+            disks: fitting.map_or(&[], |fitting| &fitting.disks),
+        };
+        lvm::extend(host, volume, &larger, lock)?;
+    } else {
+        // An lvextend that failed has left it so.
+        lvm::refresh(host, device.target(), device.number, lock)?;
+    }
+    let has = device.size(host.kernel)?;
+    if has < size {
+        let vg = id.vg();
+        bail!(
+            "LVM said that it made {id} {} large, but its device has {}. If volumes of {vg} were renamed just now, \
+             another volume may have become larger (`lvs -o +lv_uuid,lv_size {vg}`; this one is {}); else see \
+             `dmsetup table {}` and `lvs -o +devices {id}`",
+            size.rounded(),
+            has.rounded(),
+            device.lv_uuid,
+            id.dm_name()
+        );
+    }
+    Ok(())
 }
 
 fn grow_filesystem(
@@ -118,6 +161,9 @@ fn grow_filesystem(
         );
     }
     grow(host, fs, &top.node(host.kernel), &row.mount_point, lock)
-        .with_context(|| format!("growing {id}"))?;
+        .with_context(|| match Family::of(fs) {
+            Family::Ext => format!("growing {id}; the volume is large enough. {}; LVM's and the filesystem's words follow", wider(id)),
+            Family::Xfs | Family::Btrfs => format!("growing {id}"),
+        })?;
     Ok(None)
 }

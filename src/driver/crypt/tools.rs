@@ -13,8 +13,9 @@ use super::{CIPHER, anew};
 use crate::config::Luks;
 use crate::fs::{Opened, asked};
 use crate::host::trust::require_secret;
-use crate::host::{Command, Host, Lock, Node, ToolError, leave_no_core, own_path};
-use crate::names::{LvId, LvUuid, Shown};
+use crate::host::{Command, DeviceNumber, Host, Lock, Node, ToolError, leave_no_core, own_path};
+use crate::lvm::resumed;
+use crate::names::{LvId, LvUuid, Shown, VgName};
 use crate::options::{LONGEST_PASSPHRASE, Passphrase};
 use crate::volume::Permit;
 
@@ -157,8 +158,14 @@ pub fn close(host: &Host, name: &str, lock: &Lock) -> Result<(), ToolError> {
     host.run(&command.operand(name)).map(drop)
 }
 
-/// Makes the device inside as large as its volume, also while it is in use.
-pub fn resize(host: &Host, name: &str, lock: &Lock) -> Result<(), ToolError> {
+/// Makes the device inside a volume of `vg` as large as its volume, also while it is in use.
+pub fn resize(
+    host: &Host,
+    vg: &VgName,
+    (name, inside): (&str, DeviceNumber),
+    lock: &Lock,
+) -> Result<()> {
     let command = cryptsetup(host.limits.resize, lock).args(["resize"]);
-    host.run(&command.operand(name)).map(drop)
+    let resized = host.run(&command.operand(name)).map(drop);
+    resized.map_err(|error| resumed(host, vg, inside, error.into()))
 }

@@ -75,6 +75,8 @@ pub struct Superblock {
     pub in_progress: bool,
     /// Whether a part of it is on another device: a disk of a btrfs, or the journal of an ext.
     pub is_part: bool,
+    /// The largest size that it can be given, in bytes. `None`: no size of a volume is too large.
+    pub largest: Option<u64>,
     /// The type, where it is beyond doubt that this filesystem is alone on the device: see [`named`].
     pub alone: Option<FsType>,
 }
@@ -200,7 +202,22 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         in_progress: false,
         // `s_journal_inum`: the journal is a file of the filesystem itself.
         is_part: has_journal && fields.le32(0xE0)? == 0,
+        largest: largest_ext(fields, block_size, incompat & INCOMPAT_64BIT != 0),
         alone: None,
+    })
+}
+
+/// The largest size of an ext: its blocks, without the feature `64bit`, and its inodes have numbers of 32 bits. Source:
+/// Linux' fs/ext4/resize.c, `ext4_resize_fs`; e2fsprogs resize/main.c.
+fn largest_ext(fields: &Fields, block_size: u64, is_64bit: bool) -> Option<u64> {
+    let group = u64::from(fields.le32(0x20)?).checked_mul(block_size)?;
+    let groups = u64::from(u32::MAX).checked_div(u64::from(fields.le32(0x28)?))?;
+    let by_inodes = groups.saturating_mul(group);
+    let by_blocks = block_size.saturating_mul(1 << 32);
+    Some(if is_64bit {
+        by_inodes
+    } else {
+        by_inodes.min(by_blocks)
     })
 }
 
@@ -230,6 +247,7 @@ fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
         newest_time: None,
         in_progress: fields.byte(126)? != 0,
         is_part: false,
+        largest: None,
         alone: None,
     })
 }
@@ -258,6 +276,7 @@ fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
         in_progress,
         // `num_devices`
         is_part: fields.le64(0x88)? > 1,
+        largest: None,
         alone: None,
     })
 }

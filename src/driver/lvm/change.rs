@@ -1,15 +1,17 @@
 //! lvchange(8), lvcreate(8), lvextend(8), lvrename(8).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use super::find::is_set_for;
+use super::mapped::Mapped;
 use super::record::{NEW, Tags};
 use super::report::{Target, Volume};
+use super::suspended::resumed;
 use super::wait::explain;
-use crate::host::{Command, Host, Lock, Writing};
+use crate::host::{Command, DeviceNumber, Host, Lock, Writing};
 use crate::names::{Bytes, LvId, LvName, VgName};
 
 /// LVM's complaints go to standard error, in plain text, even if lvm.conf(5) says otherwise.
@@ -90,9 +92,10 @@ pub fn deactivate(host: &Host, target: Target, lock: &Lock) -> Result<()> {
     lvchange(host, target, &options, Some(lock), "deactivating")
 }
 
-/// Loads the table that LVM's metadata describes into the kernel, and resumes the volume.
-pub fn refresh(host: &Host, target: Target, lock: &Lock) -> Result<()> {
+/// Loads the table that LVM's metadata describes into the kernel, and resumes the volume, whose device this is.
+pub fn refresh(host: &Host, target: Target, device: DeviceNumber, lock: &Lock) -> Result<()> {
     lvchange(host, target, &["--refresh"], Some(lock), "refreshing")
+        .map_err(|error| resumed(host, target.0.vg(), device, error))
 }
 
 pub fn retag(host: &Host, target: Target, tags: &Tags, lock: Option<&Lock>) -> Result<()> {
@@ -114,11 +117,11 @@ impl Writing<'_> {
 
 /// Makes a volume of `size`, in `pool` if one is given. Signatures that a removed volume
 /// left in its place are wiped, which is safe only now, before anybody can use it. The volume gets the
-/// tag [`NEW`]; `options` are appended to lvcreate's.
+/// tag [`NEW`]; `options` are appended to lvcreate's. `disks`: the only ones that it may take space on; none are any.
 pub fn create(
     host: &Host,
     id: &LvId,
-    size: Bytes,
+    (size, disks): (Bytes, &[PathBuf]),
     pool: Option<&LvName>,
     options: &[String],
     lock: &Lock,
@@ -135,11 +138,30 @@ pub fn create(
         })
         .args(options)
         .operand(id.vg().as_str());
-    run(host, &command, id.vg()).with_context(|| format!("creating {id} with {size}"))
+    let command = disks.iter().fold(command, Command::operand);
+    let device = pool.and_then(|pool| device_of_pool(host, id, pool));
+    run(host, &command, id.vg())
+        .map_err(|error| match device {
+            Some(device) => resumed(host, id.vg(), device, error),
+            None => error,
+        })
+        .with_context(|| format!("creating {id} with {size}"))
+}
+
+/// The device that all volumes of the pool of `id` are on, if it is not suspended. Source: lvm2
+/// lib/activate/dev_manager.c, `lv_layer`.
+fn device_of_pool(host: &Host, id: &LvId, pool: &LvName) -> Option<DeviceNumber> {
+    let pool = LvId::new(id.vg().clone(), pool.clone());
+    let path = format!("/dev/mapper/{}-tpool", pool.dm_name());
+    let number = host.kernel.device_number(Path::new(&path)).ok()??;
+    let is_suspended = Mapped::of(number).suspended(host.kernel).is_some();
+    (!is_suspended).then_some(number)
 }
 
 /// What a volume is to be made.
 pub struct Larger<'a> {
+    /// Its device, which is not suspended.
+    pub device: DeviceNumber,
     pub size: Bytes,
     /// The only disks that it may take space on. None: any.
     pub disks: &'a [PathBuf],
@@ -155,7 +177,8 @@ pub fn extend(host: &Host, volume: &Volume, larger: &Larger, lock: &Lock) -> Res
         .operand(id.to_string());
     let disks = larger.disks.iter();
     let command = disks.fold(command, Command::operand);
-    run(host, &command, vg).with_context(|| {
+    let extended = run(host, &command, vg).map_err(|error| resumed(host, vg, larger.device, error));
+    extended.with_context(|| {
         let (now, free) = (volume.size, volume.free);
         let advice = if volume.has_role("thickorigin") {
             format!(

@@ -1,15 +1,15 @@
-//! Which volumes, groups and disks there are.
+//! Which volumes and groups there are.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::report::{Group, LV_FIELDS, Lease, VG_FIELDS, Volume, ask, bytes, is_set, read};
+use super::report::{Group, LV_FIELDS, Lease, Volume, ask, read, read_with_warnings};
+use super::space::{group_fields, groups_in};
 use super::wait::explain;
 use crate::host::{Command, Host, ToolError};
-use crate::names::{Bytes, LvId, VgName};
+use crate::names::{LvId, VgName};
 
 /// LVM's exit code for a failed command, which an unknown name gives too. Source: lvm2 lib/commands/errors.h,
 /// `ECMD_FAILED`; lvm(8) does not say it.
@@ -70,10 +70,10 @@ pub fn lock_of(host: &Host, volume: &Volume) -> Option<Lease> {
 fn ask_for(host: &Host, id: &LvId, more: &[&str]) -> Result<Found, ToolError> {
     let ask = |fields| ask("lvs", fields, host.limits.query).args(more);
     let command = ask(LV_FIELDS).operand(id.to_string());
-    match read(host, &command, |report| report.volumes("lv")) {
-        Ok(volumes) if volumes.is_empty() => Ok(Found::Hidden),
-        Ok(volumes) => match volumes.into_iter().find(|volume| volume.id == *id) {
-            Some(volume) => Ok(Found::Volume(Box::new(volume))),
+    match read_with_warnings(host, &command, |report| report.volumes("lv")) {
+        Ok((volumes, _)) if volumes.is_empty() => Ok(Found::Hidden),
+        Ok((volumes, warned)) => match volumes.into_iter().find(|volume| volume.id == *id) {
+            Some(volume) => Ok(Found::Volume(Box::new(Volume { warned, ..volume }))),
             None => Err(ToolError::Unintelligible {
                 line: command.whole_line(),
                 reason: format!("it does not list {id}"),
@@ -161,45 +161,21 @@ pub fn volumes_of(host: &Host, exported: &[String]) -> Result<Vec<Volume>> {
 }
 
 pub fn all_groups(host: &Host) -> Result<Vec<Group>> {
-    let command = ask("vgs", VG_FIELDS, host.limits.query);
-    read(host, &command, |report| report.rows("vg"))
+    let command = ask("vgs", &group_fields(), host.limits.query);
+    read(host, &command, groups_in)
         .map_err(|error| explain(host, None, error))
         .context("asking LVM for all groups")
 }
 
 /// One volume group. None: LVM says that there is no such group.
 pub fn find_group(host: &Host, vg: &VgName) -> Result<Option<Group>> {
-    let command = ask("vgs", VG_FIELDS, host.limits.query).operand(vg.to_string());
-    match read(host, &command, |report| report.rows::<Group>("vg")) {
+    let command = ask("vgs", &group_fields(), host.limits.query).operand(vg.to_string());
+    match read(host, &command, groups_in) {
         Ok(groups) => Ok(groups.into_iter().find(|group| group.name == vg.as_str())),
         Err(ToolError::Failed { code: FAILED, .. }) if is_unknown(host, vg) => Ok(None),
         Err(error) => Err(explain(host, Some(vg), error))
             .with_context(|| format!("asking LVM for the group {vg}")),
     }
-}
-
-/// A disk on which LVM may extend volumes.
-#[derive(Debug, PartialEq, Eq, Deserialize)]
-pub struct Extensible {
-    #[serde(rename = "pv_name")]
-    pub path: PathBuf,
-    #[serde(rename = "pv_free", deserialize_with = "bytes")]
-    pub free: Bytes,
-    #[serde(deserialize_with = "is_set")]
-    pv_allocatable: bool,
-    #[serde(deserialize_with = "is_set")]
-    pv_missing: bool,
-}
-
-/// The disks of a group with free space that LVM may give to volumes.
-pub fn extensible(host: &Host, vg: &VgName) -> Result<Vec<Extensible>> {
-    let fields = "pv_name,pv_free,pv_allocatable,pv_missing";
-    let command = ask("vgs", fields, host.limits.query).operand(vg.as_str());
-    let mut disks: Vec<Extensible> = read(host, &command, |report| report.rows("vg"))
-        .map_err(|error| explain(host, Some(vg), error))
-        .with_context(|| format!("asking LVM for the disks of {vg}"))?;
-    disks.retain(|disk| disk.pv_allocatable && !disk.pv_missing && disk.free.get() > 0);
-    Ok(disks)
 }
 
 #[cfg(test)]

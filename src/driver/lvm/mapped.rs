@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::host::Kernel;
+use crate::host::{DeviceNumber, Kernel};
 
 /// More layers than anybody builds: LVM on RAID on a cache on LUKS on multipath.
 pub const DEEPEST: usize = 16;
@@ -29,6 +29,32 @@ impl Mapped {
         suspended.is_ok_and(|suspended| suspended.trim_end() == "1")
     }
 
+    /// The directory of the device with this number.
+    pub fn of(number: DeviceNumber) -> Self {
+        Self(PathBuf::from(format!("/sys/dev/block/{number}")))
+    }
+
+    /// Does this with each device that it is built on, the lowest first, and with itself.
+    pub fn for_each(&self, kernel: &Kernel, act: &dyn Fn(&Self)) {
+        self.for_each_within(kernel, act, DEEPEST);
+    }
+
+    fn for_each_within(&self, kernel: &Kernel, act: &dyn Fn(&Self), deepest: usize) {
+        if let Some(deepest) = deepest.checked_sub(1) {
+            for below in self.below(kernel) {
+                below.for_each_within(kernel, act, deepest);
+            }
+            act(self);
+        }
+    }
+
+    /// The devices that it is built on.
+    fn below(&self, kernel: &Kernel) -> impl Iterator<Item = Self> {
+        let dir = self.0.join("slaves");
+        let names = kernel.list(&dir).unwrap_or_default().into_iter();
+        names.map(move |name| Self(dir.join(name)))
+    }
+
     /// The name of the suspended device: this one, or the first that it is built on.
     pub fn suspended(&self, kernel: &Kernel) -> Option<String> {
         self.suspended_within(kernel, DEEPEST)
@@ -39,15 +65,20 @@ impl Mapped {
             return Some(self.name(kernel).unwrap_or_default());
         }
         let deepest = deepest.checked_sub(1)?;
-        let below = self.0.join("slaves");
-        let names = kernel.list(&below).unwrap_or_default();
-        let mut all = names.iter().map(|name| Self(below.join(name)));
-        all.find_map(|one| one.suspended_within(kernel, deepest))
+        self.below(kernel)
+            .find_map(|one| one.suspended_within(kernel, deepest))
     }
 }
 
 /// The command that resumes a device of this name with the table that it has. A killed LVM command may have loaded a
-/// second table, with extents that the volume does not have by LVM's metadata.
+/// second table, with extents that the volume does not have by LVM's metadata. That command may have failed since it
+/// could not wait for udev.
 pub fn with_its_table(name: &str) -> String {
-    format!("dmsetup clear {name} && dmsetup resume {name}")
+    format!(
+        "dmsetup clear {name} && dmsetup {} {name}",
+        RESUME.join(" ")
+    )
 }
+
+/// Resumes a device without waiting for udev, for which nothing of the device changes.
+pub const RESUME: [&str; 2] = ["resume", "--noudevsync"];

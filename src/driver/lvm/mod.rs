@@ -9,7 +9,9 @@ mod mapped;
 mod record;
 mod report;
 mod sanlock;
+mod space;
 mod spread;
+mod suspended;
 #[cfg(test)]
 mod tests;
 mod udev;
@@ -21,8 +23,7 @@ pub(crate) use change::{
 };
 pub use faults::{Disk, Fault, disks};
 pub use find::{
-    Extensible, Found, all_groups, all_volumes, extensible, find, find_group, has_unused_table,
-    lock_of, tagged, volumes_of,
+    Found, all_groups, all_volumes, find, find_group, has_unused_table, lock_of, tagged, volumes_of,
 };
 pub use lockd::{GroupLeases, LeaseState, has_lvmlockd, may_be_shared};
 pub use lost::is_lost;
@@ -30,7 +31,9 @@ pub use mapped::{DEEPEST, Mapped, with_its_table};
 pub use record::{Record, Tags, making_in_luks_tag, making_tag, permission_tag, volume_tag};
 pub use report::{Group, Merge, Report, Target, Volume};
 pub use sanlock::{Holder, holder};
+pub use space::{GroupDisk, allowed, disks_of, usable};
 pub use spread::Spread;
+pub(crate) use suspended::resumed;
 pub use udev::Udev;
 pub use unusable::{KeptAway, exported, kept_away, twins};
 

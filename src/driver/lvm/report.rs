@@ -9,6 +9,7 @@ use serde::de::{DeserializeOwned, Error, IntoDeserializer, value};
 use serde::{Deserialize, Deserializer};
 
 use super::record::Record;
+use super::space::GroupDisk;
 use super::spread::Spread;
 use crate::host::{Command, DeviceNumber, Host, ToolError};
 use crate::names::{Bytes, LvId, LvName, LvUuid, VgName, is_printable};
@@ -21,6 +22,8 @@ pub struct Volume {
     pub id: LvId,
     pub uuid: LvUuid,
     pub size: Bytes,
+    /// The size of the volume of which it is a thick snapshot.
+    pub origin_size: Option<Bytes>,
     /// When it was made (`lv_time`), in seconds since the epoch. 0: LVM does not know.
     pub created: u64,
     pub record: Record,
@@ -56,6 +59,9 @@ pub struct Volume {
     pub spread: Spread,
     /// The lock that an activation of the volume takes, if nodes share its group.
     pub lock: Option<Lease>,
+    /// Whether LVM warned of something when it listed the volume alone, as it does of each disk that is smaller than
+    /// its metadata says.
+    pub warned: bool,
 }
 
 /// A merge of one of its snapshots into it: lvconvert(8), `--merge`.
@@ -110,6 +116,12 @@ impl Volume {
         self.has_role("thicksnapshot")
     }
 
+    /// The size of its device. Of a thick snapshot, [`Self::size`] is that of the store of its changes.
+    pub fn device_size(&self) -> Bytes {
+        let of_origin = self.origin_size.filter(|_| self.is_thick_snapshot());
+        of_origin.unwrap_or(self.size)
+    }
+
     /// Whether it is a snapshot of a volume that is still there.
     pub fn is_snapshot(&self) -> bool {
         self.has_role("snapshot")
@@ -144,6 +156,7 @@ pub struct Group {
     pub name: String,
     #[serde(rename = "vg_size", deserialize_with = "bytes")]
     pub size: Bytes,
+    /// What LVM may give to volumes: see [`usable`](super::usable).
     #[serde(rename = "vg_free", deserialize_with = "bytes")]
     pub free: Bytes,
     /// See [`Volume::metadata_free`].
@@ -158,6 +171,8 @@ pub struct Group {
     pub missing: u64,
     #[serde(rename = "vg_exported", deserialize_with = "is_set")]
     pub exported: bool,
+    #[serde(skip)]
+    pub disks: Vec<GroupDisk>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -235,6 +250,7 @@ struct ReportRow {
     lv_uuid: String,
     #[serde(deserialize_with = "bytes")]
     lv_size: Bytes,
+    origin_size: String,
     lv_time: String,
     lv_tags: String,
     lv_active: String,
@@ -277,6 +293,7 @@ impl ReportRow {
             id: LvId::new(vg.ok()?, lv.ok()?),
             uuid: LvUuid::of(&self.lv_uuid),
             size: self.lv_size,
+            origin_size: self.origin_size.parse().ok().map(Bytes::new),
             // A volume whose metadata was made by hand may have no time at all.
             created: self.lv_time.parse().unwrap_or(0),
             record: Record::parse(self.lv_tags.split(',')),
@@ -306,6 +323,7 @@ impl ReportRow {
             extent: self.vg_extent_size,
             free: self.vg_free,
             metadata_free: self.vg_mda_free,
+            warned: false,
         })
     }
 
@@ -336,7 +354,7 @@ impl ReportRow {
     }
 }
 
-pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,lv_time,lv_tags,lv_active,\
+pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,origin_size,lv_time,lv_tags,lv_active,\
     lv_kernel_major,lv_kernel_minor,lv_device_open,lv_permissions,lv_attr,lv_health_status,lv_snapshot_invalid,lv_merge_failed,lv_layout,lv_role,pool_lv,origin,data_percent,\
     metadata_percent,vg_extent_size,vg_free,vg_mda_free,vg_lock_type,lv_lockargs,pool_lv_uuid,stripes,data_stripes";
 pub(super) const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_mda_free,vg_mda_size,vg_extent_size,vg_missing_pv_count,vg_exported";
@@ -359,8 +377,18 @@ pub(super) fn read<T>(
     command: &Command,
     parse: impl FnOnce(Report) -> Result<T, String>,
 ) -> Result<T, ToolError> {
+    read_with_warnings(host, command, parse).map(|(read, _)| read)
+}
+
+/// As [`read`], and whether LVM said anything beside its report.
+pub(super) fn read_with_warnings<T>(
+    host: &Host,
+    command: &Command,
+    parse: impl FnOnce(Report) -> Result<T, String>,
+) -> Result<(T, bool), ToolError> {
     let output = host.run(command)?;
-    Report::parse(&output.stdout)
+    let warned = !output.stderr.is_empty();
+    let read = Report::parse(&output.stdout)
         .map_err(|e| e.to_string())
         .and_then(parse)
         .map_err(|reason| {
@@ -370,5 +398,6 @@ pub(super) fn read<T>(
                 line: command.whole_line(),
                 reason: format!("{reason}{comma}{said}"),
             }
-        })
+        })?;
+    Ok((read, warned))
 }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use anyhow::{Error, anyhow};
+
 use super::change::Source;
 use super::table::Table;
 use crate::host::{Kernel, Node, holders, own_name};
@@ -18,6 +20,27 @@ pub fn twin(source: &Source) -> String {
          ({own}) and run `{} adopt {id}`. What the kernel remembers goes with `btrfs device scan --forget`; where there \
          is a btrfs of several disks, `btrfs device scan` follows",
         own_name()
+    )
+}
+
+/// The error where a filesystem is to be written, and the kernel has mounted it to be read only.
+pub fn unwritable(source: &Source) -> Error {
+    let Source { id, node, .. } = source;
+    let helps = match source.filesystem.fs {
+        FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => format!(
+            "It may have the feature `read-only`: {} takes that away. Or the kernel has met an error",
+            by_hand(id, node, "tune2fs -O ^read-only")
+        ),
+        FsType::Btrfs => {
+            "It may be a seed for other devices (`btrfstune -S`). Or the kernel has met an error"
+                .to_owned()
+        }
+        FsType::Xfs => "The kernel has met an error".to_owned(),
+    };
+    anyhow!(
+        "{id} cannot be written: the kernel mounts its {} to be read only, and the mount was undone. {helps} (`dmesg`). To \
+         read what it holds, set readOnly in the pod",
+        source.filesystem.fs
     )
 }
 

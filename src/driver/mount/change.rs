@@ -1,6 +1,6 @@
 //! Mounts what was decided on, looks what the kernel has mounted, and unmounts.
 
-use super::advice::{busy, has_unknown_features, twin, without_data};
+use super::advice::{busy, has_unknown_features, twin, unwritable, without_data};
 use super::table::{Row, Table, mounted_at};
 use crate::host::{Command, DeviceNumber, Effect, Host, Kernel, KernelLog, Lock, Node};
 use crate::names::{Filesystem, FsType, LvId, Shown};
@@ -91,18 +91,23 @@ pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Re
 fn require_mounted(host: &Host, source: &Source, dir: &Path) -> Result<()> {
     let id = mounted_at(host.kernel, dir)?;
     let table = Table::read(host.kernel)?;
-    let difference = match id.and_then(|id| table.by_id(id)) {
+    let row = id.and_then(|id| table.by_id(id));
+    let difference = match row {
         Some(row) => difference(host.kernel, source, row),
         None => Some("it was unmounted"),
     };
-    let Some(difference) = difference else {
+    let is_unwritable = !source.read_only && row.is_some_and(Row::is_filesystem_read_only);
+    let error = if let Some(difference) = difference {
+        anyhow!(
+            "{} is not what is mounted at {} now: {difference} meanwhile; repeat the call",
+            source.id,
+            dir.shown()
+        )
+    } else if is_unwritable {
+        unwritable(source)
+    } else {
         return Ok(());
     };
-    let error = anyhow!(
-        "{} is not what is mounted at {} now: {difference} meanwhile; repeat the call",
-        source.id,
-        dir.shown()
-    );
     let undo = ensure_unmounted(host, dir, &table);
     Err(after_undo(error, undo))
 }

@@ -50,3 +50,19 @@ fn a_pod_ends_though_a_process_keeps_the_volume_active() {
         assert!(!group.is_active(lv), "{mode:?}");
     }
 }
+
+#[test]
+fn a_record_that_cannot_be_written_is_told_with_the_mount() {
+    let fails =
+        "case $* in *addtag*flexvolume.fs*) echo no record >&2; exit 5 ;; esac; exec $REAL \"$@\"";
+    let (_tools, node) = Tools::new().put("lvchange", fails).node();
+    let (group, volume) = Group::with_data("unwritten");
+    sh(&format!("mkfs.ext4 -q {}", volume.device()));
+    let mounted = node.mount("pod", &volume);
+    mounted.is_success();
+    let told =
+        mounted.message.contains("could not record") && mounted.message.contains("no record");
+    assert!(told, "{mounted:?}");
+    assert_eq!(group.tags("data"), "");
+    node.down("pod", &volume);
+}

@@ -1,6 +1,7 @@
 //! The call-outs: their replies, processes, order, and end.
 
 mod each;
+mod failed_growth;
 mod growth;
 mod hangs;
 mod hung_server;

@@ -2,7 +2,7 @@
 #![allow(dead_code)] // Each test that has this as a part takes what it needs.
 
 /// Commands that only look. A row runs each that its messages print, while the volume is refused.
-const LOOKS: &str = "btrfs check |dmesg|dmsetup info |dmsetup ls |e2fsck -n |fuser -v|losetup --list|lsblk |lvm status |\
+const LOOKS: &str = "btrfs check |dmesg|dmsetup info |dmsetup ls |dumpe2fs -h |e2fsck -n |fuser -v|losetup --list|lsblk |lvm status |\
     lvmconfig |lvs |pvs|swapon --show|vgck |vgs |wipefs /dev/|xfs_repair -n ";
 
 /// A word of docs/on-call.md, the beginning of a command of its messages that no row runs, and why, or the file with
@@ -25,6 +25,8 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("larger-sectors", "vgextend ", "tests/guest/data/sectors.rs"),
     ("larger-sectors", "lvchange --activate ", "tests/guest/data/sectors.rs"),
     ("large-blocks", "lvremove ", "as of `new-not-blank`"),
+    ("no-room", "pvresize ", "tests/guest/calls/failed_growth.rs"),
+    ("filesystem-limit", "e2fsck -f ", "tests/guest/calls/failed_growth.rs"),
     ("partial", "lvchange -an ", "tests/guest/data/partial.rs"),
     ("read-only-volume", "lvchange --refresh ", "tests/guest/users/read_only.rs"),
     ("read-only-volume", "blockdev --setrw ", "tests/guest/users/read_only.rs"),

@@ -145,6 +145,22 @@ refusals! {
         check: Some("no-size"),
         undo: "truncate -s 2G $dir/lost; told vgextend DISK=$(losetup --find --show $dir/lost)",
     }
+    short_disk {
+        prepare: "end=$(blockdev --getsz $disk); echo $end > $dir/end
+            dmsetup table ${disk##*/} > $dir/table; sed \"s/^0 $end /0 163840 /\" $dir/table | dmsetup load ${disk##*/}
+            dmsetup resume ${disk##*/}",
+        calls: &["expandfs"],
+        check: Some(""),
+        undo: "told pvresize",
+        or: &["dmsetup load ${disk##*/} $dir/table; dmsetup resume ${disk##*/}"],
+    }
+    snapshot_size {
+        prepare: "lvrename -qq $vg data origin; mkfs.ext4 -q ${dev%data}origin
+            lvcreate -qq -y -s -n data -L 16m $vg/origin",
+        calls: &["expandfs"],
+        check: Some(""),
+        says: "is a snapshot of snapshot-size/origin",
+    }
     pool {
         // Active and unused, its device has the UUID of a part of a pool: `not-its-device`.
         prepare: "lvremove -qq -y $vg/data; lvcreate -qq -y --type thin-pool -Z n -n data -L 32m $vg

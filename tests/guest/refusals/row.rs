@@ -31,7 +31,7 @@ pub struct Row {
     pub check: Option<&'static str>,
     /// Whether the node's config says `attach`.
     pub mode: Mode,
-    /// Which of kubelet's two mounts of a volume.
+    /// Which of kubelet's two mounts of a volume; or `expandfs`, to 64 MiB.
     pub calls: &'static [&'static str],
     /// The operator's remedy. After it, the volume is mounted. `told lvchange` runs the command of the messages
     /// that begins so, as it is printed and on a terminal, where `$answer` is typed. `told vgextend DISK=$disk`
@@ -175,6 +175,10 @@ impl Row {
         for call in self.calls {
             let reply = match *call {
                 "mount" => node.call(&["mount", text(&pod), &json]),
+                "expandfs" => {
+                    let grown = (64 * MIB).to_string();
+                    node.call(&["expandfs", &json, &device, text(&pod), &grown, "0"])
+                }
                 call => node.call(&[call, text(&global), &device, &json]),
             };
             reply.is_failure(&[]);

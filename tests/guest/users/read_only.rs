@@ -143,3 +143,25 @@ fn a_volume_that_lvm_conf_makes_read_only_is_written_once_the_list_lacks_it() {
     sh(reply.command("blockdev --setrw").unwrap());
     node.up("pod", &volume);
 }
+
+#[test]
+fn a_filesystem_that_the_kernel_only_reads_is_not_given_to_a_pod_that_writes() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("kept-ro");
+    let volume = group.linear("data", "32m");
+    node.write("pod", &volume, "kept");
+    sh(&format!("tune2fs -O read-only {}", volume.device()));
+    let refused = node.mount("pod", &volume);
+    refused.is_failure(&["cannot be written", "readOnly"]);
+    assert_eq!(mount_at(&node.pod_dir("pod", &volume)), None);
+    node.finds(&volume.clone().read_only(), "kept");
+    sh(refused.command("tune2fs ").unwrap());
+    node.write("pod", &volume, "again");
+
+    let seed = group.linear("seed", "128m").fs("btrfs");
+    node.visit(&seed);
+    sh(&format!("btrfstune -S 1 {}", seed.device()));
+    node.mount("pod", &seed)
+        .is_failure(&["cannot be written", "a seed"]);
+    assert_eq!(mount_at(&node.pod_dir("pod", &seed)), None);
+}

@@ -118,6 +118,7 @@ fn a_whole_superblock_is_read() {
         newest_time: Some(300),
         in_progress: false,
         is_part: false,
+        largest: None,
         alone: None,
     };
     let other = |family, size, sector| Superblock {
@@ -317,4 +318,31 @@ fn a_backup_counts_if_it_is_as_young_as_the_volume() {
     let written = u64::MAX;
     let nonsense = Backup { written, ..backup };
     assert!(nonsense.to_string().contains("written 9999-12-31"));
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn an_ext_has_a_largest_size() {
+    const TIB: u64 = 1 << 40;
+    // Blocks of 2^n KiB, so many inodes for each of its groups, whether it has the feature 64bit.
+    let cases = [
+        ("without 64bit", 2, 8192, false, Some(16 * TIB)),
+        ("with 64bit", 2, 8192, true, Some(((1 << 19) - 1) * 32768 * 4096)),
+        ("small blocks", 0, 512, false, Some(4 * TIB)),
+        ("very many inodes", 2, 32768, false, Some(((1 << 17) - 1) * 32768 * 4096)),
+        ("no inodes", 2, 0, true, None),
+    ];
+    for (name, log, inodes, wide, want) in cases {
+        let blocks_per_group: u32 = if log == 0 { 8192 } else { 32768 };
+        let incompat: u32 = if wide { 0x80 } else { 0 };
+        let fields: Vec<(usize, Vec<u8>)> = vec![
+            (0x18, u32::to_le_bytes(log).to_vec()),
+            (0x20, blocks_per_group.to_le_bytes().to_vec()),
+            (0x28, u32::to_le_bytes(inodes).to_vec()),
+            (0x60, incompat.to_le_bytes().to_vec()),
+        ];
+        let fields: Vec<(usize, &[u8])> = fields.iter().map(|(at, bytes)| (*at, &bytes[..])).collect();
+        let found = primary(1024, &with(EXT, &fields)).unwrap();
+        assert_eq!(found.largest, want, "{name}");
+    }
 }

@@ -240,6 +240,10 @@ impl FirstMount<'_> {
             && let Err(error) = self.record()
         {
             host.log.about("unrecorded", &format!("{error:#}"));
+            remarks.push(format!(
+                "{id} is mounted, but LVM could not record what it holds, so its next first mount does not know that it \
+                 held a filesystem: {error:#}"
+            ));
         }
         if how.grow == Grow::After
             && let Err(error) =

@@ -1,6 +1,7 @@
 //! The one loop of calls that bring a volume up, grow it or only activate it: look, decide, do one thing, and look
 //! again.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -48,7 +49,8 @@ impl Job<'_> {
                 }
                 // lvcreate activates it.
                 Decision::Create(size) => {
-                    made = self.create(wish, size, locks.group.take())?;
+                    let disks = seen.facts.disks_to_create_on();
+                    made = self.create(wish, (size, &disks), locks.group.take())?;
                     "it was created"
                 }
                 Decision::Activate => {
@@ -94,8 +96,13 @@ impl Job<'_> {
     }
 
     /// Creates the volume under its group's lock. Returns the volume as lvcreate left it, or `None` if another node
-    /// was quicker or the kernel counts no writes.
-    fn create(&self, wish: &Wish, size: Bytes, group: Option<Lock>) -> Result<Option<Made>> {
+    /// was quicker or the kernel counts no writes. `disks`: those that it may be on; none are any.
+    fn create(
+        &self,
+        wish: &Wish,
+        (size, disks): (Bytes, &[PathBuf]),
+        group: Option<Lock>,
+    ) -> Result<Option<Made>> {
         let Subject { host, id, .. } = self.subject;
         let lock = group.context("the group's lock is not held")?;
         let mut more = wish.group.lvcreate_options.clone();
@@ -104,7 +111,7 @@ impl Job<'_> {
         if let Some(name) = name.filter(|_| lvm::has_lvmlockd(host)) {
             more.extend(["--addtag".to_owned(), lvm::volume_tag(name)]);
         }
-        let made = lvm::create(host, id, size, wish.thin_pool(), &more, &lock);
+        let made = lvm::create(host, id, (size, disks), wish.thin_pool(), &more, &lock);
         if made.is_err()
             && let Ok(Found::Volume(volume)) = lvm::find(host, id)
             && volume.lock.is_some()
@@ -256,5 +263,5 @@ fn require_not_suspended(subject: Subject, device: &Device) -> Result<()> {
 /// Resumes a volume that a killed LVM command left suspended: every access to it would wait for ever.
 fn resume(subject: Subject, device: &Device, lock: &Lock) -> Result<()> {
     subject.host.log.about("resumed", &subject.id.to_string());
-    lvm::refresh(subject.host, device.target(), lock)
+    lvm::refresh(subject.host, device.target(), device.number, lock)
 }

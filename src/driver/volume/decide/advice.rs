@@ -1,7 +1,7 @@
 //! The longer messages of a [`Reason`](super::reason::Reason), and advice that several of them share.
 
 use super::encrypted::WHOLE_LUKS2;
-use super::facts::{Doubt, Place, Sectors};
+use super::facts::{Doubt, Place, Sectors, ShortDisk};
 use super::reason::Needed;
 use crate::host::holders::name_them;
 use crate::host::own_name;
@@ -41,10 +41,11 @@ pub fn no_room(id: &LvId, needed: &Needed) -> String {
         has, more, free, ..
     } = needed;
     let vg = id.vg();
+    let short = needed.short.as_ref().map(not_counted).unwrap_or_default();
     if has.get() == 0 {
         return format!(
-            "{id} needs {more}, but {vg} has only {free} free: ask for a smaller `size`, or add a disk (`vgextend {vg} \
-             DISK`)"
+            "{id} needs {more}, but {vg} has only {free} free{short}: ask for a smaller `size`, or add a disk (`vgextend \
+             {vg} DISK`)"
         );
     }
     let (only, such, mixed) = needed.sector.map_or_else(Default::default, |sector| {
@@ -55,9 +56,40 @@ pub fn no_room(id: &LvId, needed: &Needed) -> String {
         (only, "such ", MIXED)
     });
     format!(
-        "{id} needs {more} more to be {} large, but {vg} has only {free} free{only}: add {such}a disk (`vgextend \
+        "{id} needs {more} more to be {} large, but {vg} has only {free} free{only}{short}: add {such}a disk (`vgextend \
          {mixed}{vg} DISK`), or set the claim's request back to {has} (Kubernetes 1.32 and later)",
         needed.size.rounded()
+    )
+}
+
+/// Why a disk counts nothing, and the command after which it counts what it has.
+fn not_counted(ShortDisk { path, size, end }: &ShortDisk) -> String {
+    let path = path.shown();
+    format!(
+        ", without {path}: that disk has {}, and LVM's metadata counts with {} of it (`pvresize {path}` corrects that)",
+        size.rounded(),
+        end.rounded()
+    )
+}
+
+/// What gives an ext blocks with numbers of 64 bits. resize2fs itself refuses what would do harm.
+pub fn wider(id: &LvId) -> String {
+    let device = id.device();
+    let device = device.shown();
+    format!(
+        "If it has no feature `64bit` (`dumpe2fs -h {device}`), end its pods, run `e2fsck -f {device} && resize2fs -b \
+         {device}`, and it grows at the next mount (of an encrypted volume, these commands want the device inside)"
+    )
+}
+
+pub fn short_disk(id: &LvId, ShortDisk { path, size, end }: &ShortDisk) -> String {
+    let path = path.shown();
+    format!(
+        "{id} is on {path}, which has {}, and LVM's metadata counts with {} of it. The kernel would not take the larger \
+         volume, and its pods would wait. Nothing was extended. Run `pvresize {path}`. If LVM refuses that, a volume \
+         has extents that are not there (`pvs --segments {path}`): make the disk as large again",
+        size.rounded(),
+        end.rounded()
     )
 }
 

@@ -95,7 +95,8 @@ pub enum Decision {
     Look(Level),
     /// Nothing is to be done: the wish is fulfilled.
     Ready,
-    /// Extend the volume to this size: the wanted size in whole extents.
+    /// Extend the volume to this size: the wanted size in whole extents. If LVM's metadata has that size already, only
+    /// the device has not.
     Extend(Bytes),
     /// Create the volume with this size, in whole extents.
     Create(Bytes),

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use crate::crypt::{DmTable, Header};
 use crate::fs::{Backup, Condition, ZEROED};
 use crate::host::holders::Opener;
-use crate::lvm::{Group, LeaseState, Volume};
+use crate::lvm::{self, Group, GroupDisk, LeaseState, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, Shown};
 use crate::volume::device::{Device, Failure, Inside};
@@ -269,20 +269,52 @@ pub struct Sectors {
 /// Where a volume may grow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ground {
+    /// The size of the volume's own device. `None`: it cannot be seen.
+    pub device: Option<Bytes>,
     /// `None`: all disks of the node have the same sectors, or no filesystem is seen on the volume.
     pub sectors: Option<Sectors>,
-    /// The only disks of its group that its filesystem can live on. `None`: all of them.
+    /// The only disks of its group that it may grow onto. `None`: all of them.
     pub disks: Option<Fitting>,
+    /// The first of its own disks that is smaller than LVM's metadata says.
+    pub short: Option<ShortDisk>,
+    /// The size of the volume above which its filesystem cannot use the space. `None`: it can, or was not looked at.
+    pub largest: Option<Bytes>,
 }
 
-/// Disks whose sectors are small enough.
+/// The disks of a group that a volume may grow onto: as large as LVM's metadata says, with sectors that its filesystem
+/// can live on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fitting {
-    /// The largest sector size among these disks.
-    pub sector: Bytes,
+    /// The largest sector size among these disks. `None`: its filesystem can live on all.
+    pub sector: Option<Bytes>,
     pub disks: Vec<PathBuf>,
     /// Their free space.
     pub free: Bytes,
+    /// The free space of the group, with that on other sectors.
+    pub of_group: Bytes,
+    /// The first disk of the group that is smaller than LVM's metadata says.
+    pub short: Option<ShortDisk>,
+}
+
+/// A disk that is smaller than LVM's metadata says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShortDisk {
+    pub path: PathBuf,
+    pub size: Bytes,
+    /// What LVM's metadata says.
+    pub end: Bytes,
+}
+
+impl ShortDisk {
+    /// The first of these disks that is too small.
+    pub fn first(disks: &[GroupDisk]) -> Option<Self> {
+        let short = disks.iter().find(|disk| disk.is_short())?;
+        Some(Self {
+            path: short.path.clone(),
+            size: short.size,
+            end: short.end(),
+        })
+    }
 }
 
 /// Where a failed filesystem is mounted.
@@ -348,6 +380,15 @@ impl Facts {
     pub fn require_volume(&self) -> Result<&Volume> {
         self.volume()
             .with_context(|| format!("LVM was not asked for {}", self.id))
+    }
+
+    /// The only disks on which it may be created. Empty: any.
+    pub fn disks_to_create_on(&self) -> Vec<PathBuf> {
+        match &self.room {
+            Some(Room::Group(group)) => lvm::allowed(&group.disks),
+            // A thin volume takes nothing from the group.
+            Some(Room::Pool(_)) | None => Vec::new(),
+        }
     }
 
     /// The device that is, or can be, mounted: of an encrypted volume the one inside.

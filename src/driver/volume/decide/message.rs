@@ -2,7 +2,7 @@
 
 use super::advice::{
     anew, extend_pool, filesystem_failed, held_elsewhere, larger_sectors, no_room, other,
-    read_only, repair_pool, same_name_advice, signs_of_data, writable_again,
+    read_only, repair_pool, same_name_advice, short_disk, signs_of_data, wider, writable_again,
 };
 use super::facts::Occupied;
 use super::reason::Reason;
@@ -137,6 +137,19 @@ impl Reason {
                  {reserve}: ask for less, add a disk (`vgextend {vg} DISK`), or lower `reserve`"
             ),
             Self::NoRoom(needed) => no_room(id, needed),
+            Self::ShortDisk(disk) => short_disk(id, disk),
+            Self::FilesystemLimit(largest) => format!(
+                "the filesystem on {id} cannot use more than {}: its blocks, without the feature `64bit`, or its inodes \
+                 have numbers of 32 bits. Nothing was extended. Ask for less, or set the claim's request back (Kubernetes \
+                 1.32 and later). {}",
+                largest.rounded(),
+                wider(id)
+            ),
+            Self::SnapshotSize { origin, size } => format!(
+                "{id} is a snapshot of {vg}/{origin}, and stays as large as that was then: {size}. Nothing was \
+                 extended. Ask for at most so much, or set the claim's request back (Kubernetes 1.32 and later). To \
+                 have more room, copy the data to a new volume"
+            ),
             Self::Pool => format!(
                 "{id} is a pool that holds other volumes, not a volume for a filesystem. Name a volume in \
                  the pool"

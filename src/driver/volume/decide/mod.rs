@@ -15,12 +15,12 @@ mod space;
 #[cfg(test)]
 mod tests;
 
-pub use advice::{extend_pool, repair_pool, same_name_advice, writable_again};
+pub use advice::{extend_pool, repair_pool, same_name_advice, wider, writable_again};
 pub use decision::{Decision, Grow, Level, Making, Mount, Permit, Purpose, Refusal, Wish};
 pub use encrypted::{require_header, require_opened};
 pub use facts::{
     Content, Decrypted, Doubt, Elsewhere, Facts, FilesystemState, Fitting, Ground, Lvm, Mounted,
-    Occupied, Openers, Place, Pool, Room, Sectors, There, Uses,
+    Occupied, Openers, Place, Pool, Room, Sectors, ShortDisk, There, Uses,
 };
 pub use listed::is_known_inactive;
 pub use reason::{Reason, users};

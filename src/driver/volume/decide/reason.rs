@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::facts::{Doubt, Elsewhere, Facts, Occupied, Place, Sectors, Uses};
+use super::facts::{Doubt, Elsewhere, Facts, Occupied, Place, Sectors, ShortDisk, Uses};
 use crate::host::holders::Opener;
 use crate::lvm::Holder;
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, LvName};
@@ -19,6 +19,8 @@ pub struct Needed {
     pub has: Bytes,
     /// If set, only disks with sectors of at most this size count for what is free.
     pub sector: Option<Bytes>,
+    /// What is free does not count this disk, nor others that are too small.
+    pub short: Option<ShortDisk>,
 }
 
 #[derive(Debug, Clone, PartialEq, strum::IntoStaticStr)]
@@ -65,6 +67,15 @@ pub enum Reason {
         reserve: Bytes,
     },
     NoRoom(Needed),
+    /// It is to grow, and is on a disk that is smaller than LVM's metadata says.
+    ShortDisk(ShortDisk),
+    /// It is to be larger than its filesystem can become.
+    FilesystemLimit(Bytes),
+    /// It is to be larger than the volume whose thick snapshot it is.
+    SnapshotSize {
+        origin: String,
+        size: Bytes,
+    },
     Pool,
     NoLocks(String),
     HeldElsewhere(Option<Holder>),
@@ -178,6 +189,7 @@ impl Reason {
                 | Self::Inside { .. }
                 | Self::Reduced { .. }
                 | Self::LargerSectors(_)
+                | Self::ShortDisk(_)
         )
     }
 }

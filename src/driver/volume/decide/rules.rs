@@ -156,6 +156,10 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Rea
         Lvm::Hidden => return Err(Reason::Hidden),
         Lvm::NoGroup | Lvm::NoVolume if facts.device.is_some() => return Err(Reason::Unknown),
         Lvm::NoGroup => return Err(Reason::NoGroup),
+        // A call that grows a volume makes none: it would be another than the one that is mounted.
+        Lvm::NoVolume if matches!(wish.purpose, Purpose::Size(_)) => {
+            return Err(Reason::NoVolume(wish.size));
+        }
         Lvm::NoVolume => return absent(facts.room.as_ref(), wish).map(Some),
         Lvm::Volume {
             volume,

@@ -1,7 +1,7 @@
 //! Decides by space: in a volume group, in a thin pool, and by the limits of the node's config. Pure.
 
 use super::decision::{Decision, Level, Ruling, Wish};
-use super::facts::{Ground, Pool, Room, Sectors};
+use super::facts::{Ground, Pool, Room, Sectors, ShortDisk};
 use super::reason::{Needed, Reason};
 use crate::crypt::HEADER_SIZE;
 use crate::lvm::{Spread, Volume};
@@ -50,6 +50,7 @@ pub fn absent(room: Option<&Room>, wish: &Wish) -> Ruling {
                 free: group.free,
                 has: Bytes::default(),
                 sector: None,
+                short: ShortDisk::first(&group.disks),
             };
             require_room(needed, group.free, wish)?;
             // It is created, and its filesystem recorded.
@@ -78,12 +79,31 @@ pub fn of_sectors(sectors: &Sectors) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Decides whether to extend the volume to `size`, on disks that its filesystem can live on. It never becomes
-/// smaller.
+/// Decides whether to extend the volume to `size`, on disks that have the space and that its filesystem can live on.
+/// It never becomes smaller.
 pub fn of_size(volume: &Volume, size: Bytes, ground: &Ground, wish: &Wish) -> Ruling {
     let (has, extent, spread) = (volume.size, volume.extent, volume.spread);
-    if size <= has {
+    let is_large = size <= volume.device_size();
+    // An lvextend that failed may have changed LVM's metadata, and not the device.
+    if is_large && ground.device.is_none_or(|device| size <= device) {
         return Ok(Decision::Ready);
+    }
+    // The kernel would not take the table with the extents that are not there, and the pod's accesses would wait.
+    if let Some(short) = &ground.short {
+        return Err(Reason::ShortDisk(short.clone()));
+    }
+    if is_large {
+        return Ok(Decision::Extend(has));
+    }
+    if volume.is_thick_snapshot() {
+        let origin = volume.origin.as_ref().map(ToString::to_string);
+        return Err(Reason::SnapshotSize {
+            origin: origin.unwrap_or_default(),
+            size: volume.device_size(),
+        });
+    }
+    if let Some(largest) = ground.largest.filter(|largest| size > *largest) {
+        return Err(Reason::FilesystemLimit(largest));
     }
     let size = spread.whole(size, extent);
     let of_group = |size| spread.takes(size, extent).get();
@@ -97,9 +117,11 @@ pub fn of_size(volume: &Volume, size: Bytes, ground: &Ground, wish: &Wish) -> Ru
             more,
             free: fitting.map_or(volume.free, |fitting| fitting.free),
             has,
-            sector: fitting.map(|fitting| fitting.sector),
+            sector: fitting.and_then(|fitting| fitting.sector),
+            short: fitting.and_then(|fitting| fitting.short.clone()),
         };
-        require_room(needed, volume.free, wish)?;
+        let free = fitting.map_or(volume.free, |fitting| fitting.of_group);
+        require_room(needed, free, wish)?;
     }
     of_metadata(volume.metadata_free, 1)?;
     Ok(Decision::Extend(size))

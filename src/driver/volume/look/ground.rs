@@ -1,17 +1,17 @@
 //! Compares the sectors of a volume's filesystem with those of its disks, and of the disks that it may grow onto.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
 
 use super::Look;
-use crate::fs::{self, Family};
-use crate::host::Kernel;
-use crate::lvm::{self, DEEPEST};
+use crate::fs::{self, Family, Superblock};
+use crate::host::{DeviceNumber, Kernel};
+use crate::lvm::{self, DEEPEST, GroupDisk};
 use crate::names::{Bytes, FsType};
-use crate::volume::decide::{Fitting, Ground, Sectors};
+use crate::volume::decide::{Fitting, Ground, Purpose, Sectors, ShortDisk, Wish};
 use crate::volume::device::Device;
 use crate::volume::kernel_tables::sysfs_path;
 
@@ -23,43 +23,51 @@ const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage";
 /// `SECTOR_SIZE`.
 const SMALLEST: Bytes = Bytes::new(512);
 
+/// Each ext can have this size: 2^32 blocks of the smallest size, and as many inodes as mke2fs may make in that.
+const ANY_EXT: Bytes = Bytes::new(4 << 40);
+
 impl Look<'_> {
-    /// Where the volume may grow. Reads the volume only if some device of the node has sectors of more than 512 bytes.
-    /// Asks LVM only if some device has larger sectors than the filesystem.
-    pub(super) fn ground(&self) -> Result<Ground> {
+    /// Where the volume may grow. Reads the volume only if some device of the node has sectors of more than 512 bytes, or
+    /// if it is to be larger than each ext can be. Asks LVM only if some device has larger sectors than the filesystem,
+    /// or if LVM has warned of something, such as a disk that is too small.
+    pub(super) fn ground(&self, wish: &Wish) -> Result<Ground> {
         let (host, facts) = (self.subject.host, &self.facts);
         let kernel = host.kernel;
-        let Some(device) = facts.top() else {
+        let (Some(top), Some(device), Some(volume)) = (facts.top(), &facts.device, facts.volume())
+        else {
             return Ok(Ground::default());
         };
-        let mut ground = Ground::default();
-        let largest = all_sectors(kernel).max().unwrap_or(SMALLEST);
-        if largest <= SMALLEST {
-            return Ok(ground);
+        let largest_sector = all_sectors(kernel).max().unwrap_or(SMALLEST);
+        let is_mixed = largest_sector > SMALLEST;
+        let is_vast = matches!(wish.purpose, Purpose::Size(size) if size > ANY_EXT);
+        let mut found = None;
+        if is_mixed || is_vast {
+            let file = top.open(kernel, false)?;
+            found = fs::superblock_of(host, None, (&Arc::new(file), &top.path))?;
         }
-        let file = device.open(kernel, false)?;
-        let found = fs::superblock_of(host, None, (&Arc::new(file), &device.path))?;
-        ground.sectors = found.map(|found| self.sectors(device, found.sector));
-        let sector = match &ground.sectors {
+        let mut ground = Ground {
+            device: device.size(kernel).ok(),
+            largest: found
+                .as_ref()
+                .and_then(|found| largest(kernel, device, top, found)),
+            sectors: found
+                .filter(|_| is_mixed)
+                .map(|found| self.sectors(top, found.sector)),
+            ..Ground::default()
+        };
+        let fits = match &ground.sectors {
             Some(sectors) => sectors.filesystem,
             // What is on a closed encrypted volume cannot be seen.
-            None => self.sectors(device, 0).device,
+            None => self.sectors(top, 0).device,
         };
-        let is_thin = facts.volume().is_none_or(|volume| volume.pool.is_some());
-        if largest <= sector || is_thin {
+        let is_thin = volume.pool.is_some();
+        let sector = Some(fits).filter(|fits| is_mixed && largest_sector > *fits);
+        if is_thin || sector.is_none() && !volume.warned {
             return Ok(ground);
         }
-        let mut all = lvm::extensible(host, facts.id.vg())?;
-        all.retain(|disk| {
-            let number = kernel.device_number(&disk.path).ok().flatten();
-            number.is_some_and(|number| sector_of(kernel, &sysfs_path(number, "")) <= sector)
-        });
-        let free = all.iter().map(|disk| disk.free.get()).sum();
-        ground.disks = Some(Fitting {
-            sector,
-            disks: all.into_iter().map(|disk| disk.path).collect(),
-            free: Bytes::new(free),
-        });
+        let all = lvm::disks_of(host, facts.id.vg())?;
+        ground.short = ShortDisk::first(&own_disks(kernel, device, &all));
+        ground.disks = fitting(kernel, &all, sector);
         Ok(ground)
     }
 
@@ -72,12 +80,7 @@ impl Look<'_> {
         let filesystem = Bytes::new(filesystem);
         let on = sector(device).max(sector(below));
         let larger = if filesystem < on {
-            larger_disks(
-                kernel,
-                &sysfs_path(below.number, "slaves"),
-                DEEPEST,
-                filesystem,
-            )
+            larger_disks(kernel, below, filesystem)
         } else {
             BTreeSet::new()
         };
@@ -87,6 +90,16 @@ impl Look<'_> {
             larger: larger.into_iter().collect(),
         }
     }
+}
+
+/// The size of the volume above which this filesystem cannot use the space. `top`: the device that it is on.
+fn largest(kernel: &Kernel, device: &Device, top: &Device, found: &Superblock) -> Option<Bytes> {
+    let sizes = [device, top].map(|one| one.size(kernel).ok());
+    let [Some(size), Some(inside)] = sizes else {
+        return None;
+    };
+    let header = size.get().saturating_sub(inside.get());
+    Some(Bytes::new(found.largest?.saturating_add(header)))
 }
 
 /// The largest blocks with which this kernel mounts a filesystem of this type. Source: Linux'
@@ -141,10 +154,53 @@ fn sector_of(kernel: &Kernel, dir: &Path) -> Bytes {
         .unwrap_or(SMALLEST)
 }
 
-/// The disks below the devices in this directory of /sys whose sectors have more bytes than `than`. Devices of LVM
-/// itself are no disks.
-fn larger_disks(kernel: &Kernel, dir: &Path, deepest: usize, than: Bytes) -> BTreeSet<String> {
-    let mut disks = BTreeSet::new();
+/// The disks of LVM below this volume's device whose sectors have more bytes than `than`.
+fn larger_disks(kernel: &Kernel, device: &Device, than: Bytes) -> BTreeSet<String> {
+    let all = disks_below(kernel, &sysfs_path(device.number, "slaves"), DEEPEST);
+    let larger = all.iter().filter(|disk| sector_of(kernel, disk) > than);
+    // As udev has it in /dev. Source: Linux' `block/genhd.c`.
+    let name = |disk: &PathBuf| Some(disk.file_name()?.to_str()?.replace('!', "/"));
+    larger.filter_map(name).collect()
+}
+
+/// Those of a group's disks that this volume is on.
+fn own_disks(kernel: &Kernel, device: &Device, all: &[GroupDisk]) -> Vec<GroupDisk> {
+    let below = disks_below(kernel, &sysfs_path(device.number, "slaves"), DEEPEST);
+    let number = |disk: &PathBuf| kernel.read(&disk.join("dev")).ok()?.trim_end().parse().ok();
+    let below: Vec<DeviceNumber> = below.iter().filter_map(number).collect();
+    let is_own = |disk: &&GroupDisk| {
+        let number = kernel.device_number(&disk.path).ok().flatten();
+        number.is_some_and(|number| below.contains(&number))
+    };
+    all.iter().filter(is_own).cloned().collect()
+}
+
+/// The disks that a volume may grow onto. `None`: all of its group. `sector`: the largest sectors that its filesystem
+/// can live on, if some device of the node has larger ones.
+fn fitting(kernel: &Kernel, all: &[GroupDisk], sector: Option<Bytes>) -> Option<Fitting> {
+    let short = ShortDisk::first(all);
+    if sector.is_none() && short.is_none() {
+        return None;
+    }
+    let fits = |disk: &&GroupDisk| {
+        let number = || kernel.device_number(&disk.path).ok()?;
+        let is_on =
+            |most| number().is_some_and(|it| sector_of(kernel, &sysfs_path(it, "")) <= most);
+        disk.usable().get() > 0 && sector.is_none_or(is_on)
+    };
+    let disks: Vec<GroupDisk> = all.iter().filter(fits).cloned().collect();
+    Some(Fitting {
+        sector,
+        free: lvm::usable(&disks),
+        of_group: lvm::usable(all),
+        disks: disks.into_iter().map(|disk| disk.path).collect(),
+        short,
+    })
+}
+
+/// The directories in /sys of the disks of LVM below the devices in this directory. Devices of LVM itself are no disks.
+fn disks_below(kernel: &Kernel, dir: &Path, deepest: usize) -> Vec<PathBuf> {
+    let mut disks = Vec::new();
     let Some(deepest) = deepest.checked_sub(1) else {
         return disks;
     };
@@ -152,10 +208,9 @@ fn larger_disks(kernel: &Kernel, dir: &Path, deepest: usize, than: Bytes) -> BTr
         let below = dir.join(&name);
         let uuid = kernel.read(&below.join("dm/uuid")).unwrap_or_default();
         if uuid.starts_with("LVM-") {
-            disks.extend(larger_disks(kernel, &below.join("slaves"), deepest, than));
-        } else if sector_of(kernel, &below) > than {
-            // As udev has it in /dev. Source: Linux' `block/genhd.c`.
-            disks.insert(name.replace('!', "/"));
+            disks.extend(disks_below(kernel, &below.join("slaves"), deepest));
+        } else {
+            disks.push(below);
         }
     }
     disks

@@ -169,7 +169,7 @@ impl<'a> Look<'a> {
                     Level::Openers => self.facts.openers = Some(self.openers(0)?),
                     Level::Ground => {
                         self.see_failure();
-                        self.facts.ground = Some(self.ground()?);
+                        self.facts.ground = Some(self.ground(wish)?);
                     }
                     Level::Content => {
                         self.facts.content =

@@ -9,7 +9,9 @@ use crate::commands::survey::{Outcome, Verdict};
 use crate::kubelet::Kubelet;
 use driver::config::{Config, VolumeGroup};
 use driver::host::{Lack, own_name};
-use driver::lvm::{Disk, Fault, Group, KeptAway, LeaseState, Merge, Record, Report, Udev};
+use driver::lvm::{
+    Disk, Fault, Group, GroupDisk, KeptAway, LeaseState, Merge, Record, Report, Udev,
+};
 use driver::names::{Bytes, LvId, LvName, VgName};
 use driver::volume::{Decision, Reason};
 use serde_json::Value;
@@ -70,6 +72,19 @@ fn verdict(id: &LvId, outcome: Outcome) -> Verdict {
     Verdict { id, outcome, steps }
 }
 
+/// Its partition was made smaller.
+fn short_disk() -> GroupDisk {
+    GroupDisk {
+        path: "/dev/sdb".into(),
+        free: Bytes::new(MIB),
+        extents: Bytes::new(64 * MIB),
+        begin: Bytes::new(MIB),
+        size: Bytes::new(32 * MIB),
+        allocatable: true,
+        missing: false,
+    }
+}
+
 fn group(name: &str) -> GroupHealth {
     let group = Group {
         name: name.to_owned(),
@@ -80,6 +95,7 @@ fn group(name: &str) -> GroupHealth {
         extent: NonZeroU64::new(4 * MIB).unwrap(),
         missing: 0,
         exported: false,
+        disks: Vec::new(),
     };
     GroupHealth {
         group,
@@ -213,6 +229,7 @@ const ROWS: &[Row] = &[
     ("duplicate-disks", "failed", "vg", "vgimportclone --basevgname vg-2 DISK", |f| f.fault(Fault::Duplicate)),
     ("missing-disks", "failed", "vg", "vgreduce --removemissing vg", |f| f.fault(Fault::Missing)),
     ("missing-disks", "failed", "vg", "vgextend --restoremissing vg /dev/sdb", |f| f.fault(Fault::Returned)),
+    ("missing-disks", "failed", "vg", "pvresize /dev/sdb", |f| f.group().group.disks.push(short_disk())),
     ("snapshot-full", "warning", "vg/snap", "lvextend --extents +20%ORIGIN vg/snap", |f| f.of("snap").volume.data_percent = Some(80.0)),
     ("merge", "warning", "vg/data", "lvs -a -o +lv_merging,devices vg", |f| f.of("data").volume.merge = Some(Merge::Waits)),
     ("merge", "warning", "vg/data", "when the snapshot's disk works again", |f| f.of("data").volume.merge = Some(Merge::Failed)),
@@ -285,6 +302,7 @@ const RUN: &[(&str, &str)] = &[
     ("vgs -o +vg_mda_size", "it only looks"),
     ("lsblk -o NAME", "only a person can say which of two disks is the copy"),
     ("vgextend --restoremissing ", "tests/guest/doctor/nodes.rs"),
+    ("pvresize ", "tests/guest/calls/failed_growth.rs"),
     ("pvs -o pv_name,vg_name,pv_uuid,pv_missing", "it begins with looking: what helps depends on the disk"),
     ("pvs -a", "it only looks"),
     ("dmesg", "it only looks"),

@@ -42,6 +42,7 @@ impl GroupHealth {
         all.extend(self.kept_away());
         all.extend(self.returned());
         all.extend(self.missing());
+        all.extend(self.short());
         all.extend(self.metadata());
         let all = all.into_iter().map(|one: Finding| one.on(&self.group.name));
         all.collect()
@@ -99,6 +100,21 @@ impl GroupHealth {
              restored from a backup; and then vgreduce --removemissing {vg}",
             own_name()
         )))
+    }
+
+    /// Disks that are smaller than LVM's metadata says.
+    fn short(&self) -> impl Iterator<Item = Finding> {
+        let short = self.group.disks.iter().filter(|disk| disk.is_short());
+        short.map(|disk| {
+            let (path, size, end) = (disk.path.shown(), disk.size.rounded(), disk.end().rounded());
+            let finding = format!("{path} has {size}, and LVM's metadata counts with {end} of it");
+            let finding = Finding::failed("missing-disks", finding).word("1 disk too small");
+            let finding = finding.why(
+                "its free space counts nothing, and no volume on it grows; LVM refuses the command if a volume has \
+                 extents that are not there",
+            );
+            finding.run(format!("pvresize {path}"))
+        })
     }
 
     /// LVM soon has no room for a record, a volume or a snapshot more.

@@ -17,7 +17,7 @@ use crate::lvm::{Holder, LeaseState, twins};
 use crate::names::hostile::{has_lines, hostile};
 use crate::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use crate::volume::decide::facts::Doubt;
-use crate::volume::decide::facts::{Elsewhere, Occupied, Place, Sectors};
+use crate::volume::decide::facts::{Elsewhere, Occupied, Place, Sectors, ShortDisk};
 use crate::volume::decide::reason::{Needed, Reason};
 use crate::volume::decide::tests::sample::filesystem;
 use crate::volume::device::Failure;
@@ -28,6 +28,11 @@ use crate::volume::device::Failure;
 fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
     let id = || LvId::parse("vg7/pool7").unwrap();
     let size = |gib: u64| Bytes::new(gib << 30);
+    let short = || ShortDisk {
+        path: text("/dev/sdb7").into(),
+        size: size(7),
+        end: size(17),
+    };
     let opener = |writes| {
         vec![Opener {
             pid: 77,
@@ -136,6 +141,15 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             free: size(17),
             has: Bytes::new(0),
             sector: None,
+            short: None,
+        }),
+        Reason::NoRoom(Needed {
+            size: size(77),
+            more: size(77),
+            free: size(17),
+            has: Bytes::new(0),
+            sector: None,
+            short: Some(short()),
         }),
         Reason::NoRoom(Needed {
             size: size(77),
@@ -143,6 +157,15 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             free: size(17),
             has: size(7),
             sector: None,
+            short: None,
+        }),
+        Reason::NoRoom(Needed {
+            size: size(77),
+            more: size(70),
+            free: size(17),
+            has: size(7),
+            sector: None,
+            short: Some(short()),
         }),
         Reason::NoRoom(Needed {
             size: size(77),
@@ -150,7 +173,14 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             free: size(17),
             has: size(7),
             sector: Some(Bytes::new(7)),
+            short: None,
         }),
+        Reason::ShortDisk(short()),
+        Reason::FilesystemLimit(size(7)),
+        Reason::SnapshotSize {
+            origin: "origin7".to_owned(),
+            size: size(7),
+        },
         Reason::Pool,
         locks(LeaseState::Silent(text("7"))),
         locks(LeaseState::NotStarted),

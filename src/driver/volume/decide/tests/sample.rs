@@ -17,7 +17,7 @@ use crate::volume::decide::decision::{Decision, Grow, Making, Mount, Purpose, Wi
 use crate::volume::decide::facts::Doubt;
 use crate::volume::decide::facts::{
     Content, Decrypted, Elsewhere, Facts, FilesystemState, Fitting, Ground, Lvm, Mounted, Occupied,
-    Openers, Pool, Room, Sectors, There, Uses,
+    Openers, Pool, Room, Sectors, ShortDisk, There, Uses,
 };
 use crate::volume::decide::reason::Reason;
 use crate::volume::device::{Device, Inside};
@@ -156,6 +156,7 @@ pub fn free(bytes: u64) -> Room {
         extent: NonZeroU64::MIN,
         missing: 0,
         exported: false,
+        disks: Vec::new(),
     })
 }
 
@@ -275,10 +276,38 @@ pub fn full_metadata(free: u64) -> Decision {
 /// Only disks with small sectors fit, and they have so much free.
 pub fn fitting(facts: &mut Facts, free: u64) {
     facts.ground.as_mut().unwrap().disks = Some(Fitting {
-        sector: Bytes::new(512),
+        sector: Some(Bytes::new(512)),
         disks: vec!["/dev/sda".into()],
         free: Bytes::new(free),
+        of_group: ROOM,
+        short: None,
     });
+}
+
+/// Another disk of its group is too small, and the others have so much free.
+pub fn beside_short(facts: &mut Facts, free: u64) {
+    facts.ground.as_mut().unwrap().disks = Some(Fitting {
+        sector: None,
+        disks: vec!["/dev/sda".into()],
+        free: Bytes::new(free),
+        of_group: Bytes::new(free),
+        short: Some(short_disk()),
+    });
+}
+
+pub fn short_disk() -> ShortDisk {
+    ShortDisk {
+        path: "/dev/sdb".into(),
+        size: Bytes::new(230 << 20),
+        end: Bytes::new(797 << 20),
+    }
+}
+
+/// It is a thick snapshot of a volume of this size.
+pub fn thick_snapshot(facts: &mut Facts, of: u64) {
+    let volume = volume(facts);
+    volume.role = "public,snapshot,thicksnapshot".to_owned();
+    (volume.origin, volume.origin_size) = (lv("origin"), Some(Bytes::new(of)));
 }
 
 /// The UUID of its LUKS2 header, and the tags of a volume that is encrypted.

@@ -83,8 +83,34 @@ pub const ANSWERS: [See; 4] = [
 ];
 
 /// Rooms in which an absent volume may be created.
-pub const GROUNDS: [See; 4] = [
+pub const GROUNDS: [See; 9] = [
+    |f| {
+        f.ground = Some(Ground {
+            largest: Some(Bytes::new(GIB)),
+            ..Ground::default()
+        });
+    },
     |f| f.ground = Some(Ground::default()),
+    |f| {
+        f.ground = Some(Ground {
+            device: Some(Bytes::new(0)),
+            ..Ground::default()
+        });
+    },
+    |f| {
+        f.ground = Some(Ground {
+            short: Some(short_disk()),
+            ..Ground::default()
+        });
+    },
+    |f| {
+        f.ground = Some(Ground::default());
+        beside_short(f, 0);
+    },
+    |f| {
+        f.ground = Some(Ground::default());
+        beside_short(f, 9 * GIB);
+    },
     |f| {
         f.ground = Some(Ground {
             sectors: Some(larger_sectors()),
@@ -111,7 +137,7 @@ pub const ROOMS: [See; 6] = [
 ];
 
 /// Faults of a volume that LVM shows.
-pub const ODDITIES: [See; 24] = [
+pub const ODDITIES: [See; 25] = [
     |_| (),
     |f| volume(f).layout = "thin,pool".into(),
     |f| lose(f),
@@ -129,6 +155,7 @@ pub const ODDITIES: [See; 24] = [
     |f| volume(f).size = Bytes::new(GIB / 4),
     |f| volume(f).role = ORIGIN.into(),
     |f| volume(f).role = SNAPSHOT.into(),
+    |f| thick_snapshot(f, GIB),
     |f| volume(f).writable = Some(false),
     |f| volume(f).writable = None,
     |f| {

@@ -1,0 +1,157 @@
+//! What is free in a volume group: only space that a disk has.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use super::report::{Group, Report, VG_FIELDS, ask, bytes, is_set, read};
+use super::wait::explain;
+use crate::host::Host;
+use crate::names::{Bytes, VgName};
+
+/// A disk of a group, as vgs(8) lists it with [`PV_FIELDS`].
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct GroupDisk {
+    #[serde(rename = "pv_name")]
+    pub path: PathBuf,
+    /// What no volume has, by LVM's metadata.
+    #[serde(rename = "pv_free", deserialize_with = "bytes")]
+    pub free: Bytes,
+    /// All its extents, by LVM's metadata.
+    #[serde(rename = "pv_size", deserialize_with = "bytes")]
+    pub extents: Bytes,
+    /// Where they begin.
+    #[serde(rename = "pe_start", deserialize_with = "bytes")]
+    pub begin: Bytes,
+    /// The size of the device. 0: no device has it.
+    #[serde(rename = "dev_size", deserialize_with = "bytes")]
+    pub size: Bytes,
+    #[serde(rename = "pv_allocatable", deserialize_with = "is_set")]
+    pub allocatable: bool,
+    #[serde(rename = "pv_missing", deserialize_with = "is_set")]
+    pub missing: bool,
+}
+
+pub(super) const PV_FIELDS: &str =
+    "pv_name,pv_free,pv_size,pe_start,dev_size,pv_allocatable,pv_missing";
+
+impl GroupDisk {
+    /// The end of its extents, by LVM's metadata.
+    pub fn end(&self) -> Bytes {
+        Bytes::new(self.begin.get().saturating_add(self.extents.get()))
+    }
+
+    /// Whether it is there, and smaller than LVM's metadata says: its partition was changed, or the image below it. LVM
+    /// only warns, and gives volumes extents that are not there.
+    pub fn is_short(&self) -> bool {
+        self.size.get() > 0 && self.size < self.end()
+    }
+
+    /// The space that LVM may give to volumes. A disk that is too small counts nothing, since nobody tells LVM which of
+    /// its extents to take.
+    pub fn usable(&self) -> Bytes {
+        let is_usable = self.allocatable && !self.missing && self.size >= self.end();
+        if is_usable {
+            self.free
+        } else {
+            Bytes::default()
+        }
+    }
+}
+
+/// The space on these disks that LVM may give to volumes. All that says how much is free counts so: growth and
+/// creation, the node's `reserve`, `status` and the metrics.
+pub fn usable(disks: &[GroupDisk]) -> Bytes {
+    let all = disks.iter().map(|disk| disk.usable().get());
+    Bytes::new(all.fold(0, u64::saturating_add))
+}
+
+/// The disks to which an LVM command has to be kept, because LVM would take space on one that is too small. Empty: LVM
+/// may choose.
+pub fn allowed(disks: &[GroupDisk]) -> Vec<PathBuf> {
+    if !disks.iter().any(GroupDisk::is_short) {
+        return Vec::new();
+    }
+    let usable = disks.iter().filter(|disk| disk.usable().get() > 0);
+    usable.map(|disk| disk.path.clone()).collect()
+}
+
+/// The disks of a group.
+pub fn disks_of(host: &Host, vg: &VgName) -> Result<Vec<GroupDisk>> {
+    let command = ask("vgs", PV_FIELDS, host.limits.query).operand(vg.as_str());
+    read(host, &command, |report| report.rows("vg"))
+        .map_err(|error| explain(host, Some(vg), error))
+        .with_context(|| format!("asking LVM for the disks of {vg}"))
+}
+
+/// A group has a row for each disk.
+#[derive(Deserialize)]
+struct GroupRow {
+    vg_uuid: String,
+    #[serde(flatten)]
+    group: Group,
+    #[serde(flatten)]
+    disk: GroupDisk,
+}
+
+/// What to ask vgs(8) for [`groups_in`].
+pub(super) fn group_fields() -> String {
+    format!("vg_uuid,{VG_FIELDS},{PV_FIELDS}")
+}
+
+/// The groups in a report of vgs(8). Two may have one name.
+pub(super) fn groups_in(report: Report) -> Result<Vec<Group>, String> {
+    let mut groups: Vec<(String, Group)> = Vec::new();
+    for row in report.rows::<GroupRow>("vg")? {
+        match groups.iter_mut().find(|(uuid, _)| *uuid == row.vg_uuid) {
+            Some((_, group)) => group.disks.push(row.disk),
+            None => {
+                let disks = vec![row.disk];
+                groups.push((row.vg_uuid, Group { disks, ..row.group }));
+            }
+        }
+    }
+    let groups = groups.into_iter().map(|(_, group)| Group {
+        free: usable(&group.disks),
+        ..group
+    });
+    Ok(groups.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[rustfmt::skip] // a row is a line
+    fn only_space_that_a_disk_has_is_free() {
+        // Of a disk whose 90 bytes of extents begin at byte 10, with 50 free: its device, what it may give, whether
+        // it is missing, and what counts.
+        let cases = [
+            ("whole", 100, "allocatable", "", 50, false),
+            ("larger", 900, "allocatable", "", 50, false),
+            ("a byte too small", 99, "allocatable", "", 0, true),
+            ("not for volumes", 100, "", "", 0, false),
+            ("gone", 0, "allocatable", "missing", 0, false),
+            ("gone just now", 0, "allocatable", "", 0, false),
+            ("back", 100, "allocatable", "missing", 0, false),
+        ];
+        for (name, size, allocatable, missing, free, is_short) in cases {
+            let disk = format!(r#""pv_name":"/dev/b","pv_free":"50","pv_size":"90","pe_start":"10","dev_size":"{size}",
+                "pv_allocatable":"{allocatable}","pv_missing":"{missing}""#);
+            let good = disk.replace("/dev/b", "/dev/a").replace(&format!(r#""{size}""#), r#""100""#);
+            let good = good.replace(r#""pv_allocatable":"""#, r#""pv_allocatable":"allocatable""#).replace(r#""missing"}"#, r#""""#);
+            let good = good.replace(r#""pv_missing":"missing""#, r#""pv_missing":"""#);
+            let vg = r#""vg_name":"vg","vg_size":"180","vg_free":"100","vg_extent_size":"1","vg_mda_free":"9","vg_mda_size":"9",
+                "vg_missing_pv_count":"0","vg_exported":"""#;
+            let json = format!(r#"{{"report":[{{"vg":[{{"vg_uuid":"u",{vg},{disk}}},{{"vg_uuid":"v",{vg},{good}}},{{"vg_uuid":"u",{vg},{good}}}]}}]}}"#);
+            let groups = groups_in(Report::parse(json.as_bytes()).unwrap()).unwrap();
+            let frees: Vec<u64> = groups.iter().map(|group| group.free.get()).collect();
+            assert_eq!(frees, [free + 50, 50], "{name}");
+            assert_eq!(groups[0].disks[0].is_short(), is_short, "{name}");
+            let allowed: &[PathBuf] = if is_short { &["/dev/a".into()] } else { &[] };
+            assert_eq!(super::allowed(&groups[0].disks), allowed, "{name}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Devices that a failed command left suspended: every access of a pod would wait.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Error;
+
+use super::mapped::{Mapped, RESUME, with_its_table};
+use crate::host::{Command, DeviceNumber, Host, holders};
+use crate::names::VgName;
+
+/// Resumes a device that the driver's command left suspended, and what the device is built on. None of them was
+/// suspended before that command. Adds to the command's error which device stays suspended, if one does.
+///
+/// Each gets the table that it had. LVM may have loaded a second one, and taken its extents back since.
+pub fn resumed(host: &Host, vg: &VgName, device: DeviceNumber, error: Error) -> Error {
+    let device = Mapped::of(device);
+    if device.suspended(host.kernel).is_none() {
+        return error;
+    }
+    if is_free(host, vg) {
+        device.for_each(host.kernel, &|one| resume(host, one));
+    }
+    match device.suspended(host.kernel) {
+        None => error,
+        Some(name) => error.context(format!(
+            "the device {name} was left suspended, and its pods wait: if no LVM command is at work, run `{}`",
+            with_its_table(&name)
+        )),
+    }
+}
+
+fn resume(host: &Host, device: &Mapped) {
+    let Some(name) = device.name(host.kernel) else {
+        return;
+    };
+    if !device.is_suspended(host.kernel) {
+        return;
+    }
+    host.log.about("resumed", &name);
+    let dmsetup = |args: &[&str]| {
+        let command = Command::writes("dmsetup", host.limits.query).args(args);
+        host.run(&command.operand(&name)).map(drop)
+    };
+    let resumed = dmsetup(&["clear"]).and_then(|()| dmsetup(&RESUME));
+    if let Err(error) = resumed {
+        host.log.about("left-suspended", &error.to_string());
+    }
+}
+
+/// Whether no LVM command works on the group: a table that such a command has loaded is not to be taken from it.
+/// Waits for one that is at work.
+fn is_free(host: &Host, vg: &VgName) -> bool {
+    const MOST: Duration = Duration::from_secs(10);
+    const APART: Duration = Duration::from_millis(100);
+    let began = Instant::now();
+    while !holders::of_lvm_lock(host.kernel, Some(vg)).is_empty() {
+        if began.elapsed() > MOST || host.kernel.pause(APART) {
+            return false;
+        }
+    }
+    true
+}
