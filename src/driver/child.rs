@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
-use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
@@ -10,19 +9,18 @@ use crate::crypt;
 use crate::fs::{
     EXAMINE, Extent, FLUSH, SUPERBLOCK, alone::named, scan::examine, superblock::read_primary,
 };
-use crate::host::{CLOSE_LAST, Kernel, READ_DEVICES, Uncached, close_last, file_to_fill};
-use crate::mount::UNMOUNT;
+use crate::host::{CLOSE_LAST, READ_DEVICES, Uncached, close_last, file_to_fill};
+use crate::mount::work_alone;
 use crate::names::folded;
 use crate::reply::Printed;
 
 /// Does the work that the first word names. `None`: it names none. If the work fails, the exit code is the kernel's
-/// error number, or 255. Only the caller of [`UNMOUNT`] reads it.
+/// error number, or 255. Only a change of a mount is asked for it.
 pub fn run(words: &[OsString]) -> Option<Printed> {
     let done = match words.first()?.to_str()? {
         READ_DEVICES => read_devices(),
         CLOSE_LAST => close_last().map_err(Into::into),
-        UNMOUNT => unmount(words).map_err(Into::into),
-        _ => return None,
+        _ => work_alone(words)?.map_err(Into::into),
     };
     let Err(error) = done else {
         return Some(Printed::default());
@@ -98,10 +96,4 @@ fn read(device: &Uncached, words: &[&str]) -> Result<String> {
         [crypt::HEADER] => Ok(serde_json::to_string(&crypt::read(device)?)?),
         _ => bail!("no such question"),
     }
-}
-
-/// `unmount-alone -- <dir>`: one umount2(2).
-fn unmount(words: &[OsString]) -> io::Result<()> {
-    let dir = words.get(2).ok_or(io::ErrorKind::InvalidInput)?;
-    Kernel::new()?.unmount(Path::new(dir))
 }

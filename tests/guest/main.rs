@@ -20,13 +20,14 @@ mod selinux;
 mod support;
 mod users;
 
-use lab::{disk, failure, group, node, page, signatures, snapshot, tools, volume};
+use lab::{disk, failure, group, layout, node, page, signatures, snapshot, tools, volume};
 use std::path::Path;
 
 /// The values that nearly every case needs.
 mod prelude {
     pub use crate::disk::{Disk, bytes_read, looped, suspended, writes};
     pub use crate::group::{Group, lenient};
+    pub use crate::layout::{LAYOUTS, Layout, other_disk, seen};
     pub use crate::node::{Node, in_both_modes, precreated, text};
     pub use crate::signatures::put;
     pub use crate::snapshot::{Mount, Snapshot, mount_at, mounts};

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -54,6 +55,18 @@ impl Running {
     #[track_caller]
     pub fn reply(self) -> Reply {
         Reply::of(&self.call, &self.child.wait_with_output().unwrap())
+    }
+
+    /// As [`Self::reply`]. A call that does not end is left behind, since it may wait in the kernel.
+    #[track_caller]
+    pub fn answer(mut self) -> Reply {
+        // Longer than the limits of a call together. It only ends a test that would never end.
+        let deadline = Instant::now() + Duration::from_secs(180);
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < deadline, "{} does not end", self.call);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.reply()
     }
 
     /// Waits until the driver listens to SIGTERM. From then on it ends with a document, and until

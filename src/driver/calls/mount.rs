@@ -1,6 +1,5 @@
 use std::ffi::OsStr;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Result, bail};
 
@@ -11,8 +10,8 @@ use crate::mount::{KubeletPath, Row, Table, ensure_unmounted, mounted_at};
 use crate::names::{FsType, Shown};
 use crate::reply::Reply;
 use crate::volume::{
-    Device, Job, Subject, bring_up, close, close_leftovers, ensure_not_suspended, give_up, lock,
-    release, release_named, volume_of,
+    Device, Job, OF_LOOKS, Subject, bring_up, close, close_leftovers, ensure_not_suspended,
+    give_up, lock, release, release_named, volume_of,
 };
 
 /// `mountdevice <global dir> <device> <options>` and `mount <dir> <options>`: puts the volume's
@@ -20,8 +19,8 @@ use crate::volume::{
 /// is bound from there. Calling it again succeeds and changes nothing.
 pub fn mount(job: &Job, dir: &Path) -> Result<Reply> {
     let remarks = bring_up(job, dir).inspect_err(|_| {
-        // What this call has opened for nothing.
-        if let Err(error) = close(job.subject, Duration::ZERO) {
+        // What this call has opened for nothing. A look at the volume is waited for; another call closes it itself.
+        if let Err(error) = close(job.subject, OF_LOOKS) {
             let log = &job.subject.host.log;
             log.about("left-open", &format!("{error:#}"));
         }
@@ -36,25 +35,11 @@ pub fn mount(job: &Job, dir: &Path) -> Result<Reply> {
 pub fn unmount(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     let config = &config.config;
     let place = KubeletPath::of(dir);
-    let mut device = None;
-    if let (KubeletPath::Global | KubeletPath::Pod { .. }, Some(name)) = (&place, dir.file_name()) {
+    let is_kubelets = place != KubeletPath::Other;
+    if let (true, Some(name)) = (is_kubelets, dir.file_name()) {
         host.log.about("name", &name.shown().to_string());
     }
-    if let Some(id) = mounted_at(host.kernel, dir)? {
-        let table = Table::read(host.kernel)?;
-        if let Some(row) = table.by_id(id) {
-            require_a_volume(row, &place, dir)?;
-            device = volume_of(host.kernel, row.block_device());
-            match &device {
-                Some(device) => {
-                    host.log.about("volume", &device.id.to_string());
-                    require_not_stuck(host, config, device, &table)?;
-                }
-                None => host.log.about("source", &row.source.shown().to_string()),
-            }
-        }
-        ensure_unmounted(host, dir, &table)?;
-    }
+    let mut device = take_off(host, config, dir, &place)?;
     if let (KubeletPath::Pod { global }, false) = (&place, config.attach) {
         let cleared = clear_global(host, config, global)?;
         if let (None, Some(device)) = (&device, &cleared) {
@@ -66,27 +51,16 @@ pub fn unmount(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     // 1.28 on it does not know any more that it has attached the volume. And the controller may run
     // it on its own host, which could not give a volume to other nodes.
     let asked = config.deactivate && (!config.attach || place == KubeletPath::Global);
-    let is_named = matches!(place, KubeletPath::Global | KubeletPath::Pod { .. })
-        && (asked || lvm::has_lvmlockd(host));
-    let mut remark = String::new();
-    if device.is_none() && place != KubeletPath::Other {
-        // The call before this one may have been killed after it had unmounted.
+    if let Some(device) = device {
+        return let_go(host, config, &device, asked);
+    }
+    // The call before this one may have been killed after it had unmounted.
+    if is_kubelets {
         close_leftovers(host, config);
     }
-    if let Some(device) = device {
-        let id = &device.id;
-        let subject = Subject { host, config, id };
-        if device.luks.is_some()
-            && let Err(error) = close(subject, config.limits.lock)
-        {
-            // The volume is unmounted: what has it open must not keep a pod from ending.
-            let why = format!("{error:#}");
-            host.log.about("left-open", &why);
-            remark = why;
-        }
-        release(subject, asked, config.limits.lock)?;
-    } else if is_named && let Some(name) = dir.file_name().and_then(OsStr::to_str) {
-        // A killed call may also have unmounted it, and not deactivated the volume yet.
+    let is_named = is_kubelets && (asked || lvm::has_lvmlockd(host));
+    if let (true, Some(name)) = (is_named, dir.file_name().and_then(OsStr::to_str)) {
+        // It may also not have deactivated the volume yet.
         release_named(host, config, name, asked)?;
         if mounted_at(host.kernel, dir)?.is_some() {
             bail!(
@@ -95,6 +69,51 @@ pub fn unmount(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
             );
         }
     }
+    Ok(Reply::success())
+}
+
+/// Unmounts the directory. Returns the volume whose filesystem was there.
+fn take_off(
+    host: &Host,
+    config: &Config,
+    dir: &Path,
+    place: &KubeletPath,
+) -> Result<Option<Device>> {
+    let Some(id) = mounted_at(host.kernel, dir)? else {
+        return Ok(None);
+    };
+    let table = Table::read(host.kernel)?;
+    let mut device = None;
+    if let Some(row) = table.by_id(id) {
+        require_a_volume(row, place, dir)?;
+        device = volume_of(host.kernel, row.block_device());
+        match &device {
+            Some(device) => {
+                host.log.about("volume", &device.id.to_string());
+                let id = &device.id;
+                // An unmount may write everything back, and would wait without end.
+                ensure_not_suspended(Subject { host, config, id }, device)?;
+            }
+            None => host.log.about("source", &row.source.shown().to_string()),
+        }
+    }
+    ensure_unmounted(host, dir)?;
+    Ok(device)
+}
+
+/// Closes a volume that has been unmounted, and deactivates it, if nothing uses it any more.
+fn let_go(host: &Host, config: &Config, device: &Device, asked: bool) -> Result<Reply> {
+    let id = &device.id;
+    let subject = Subject { host, config, id };
+    let mut remark = String::new();
+    if device.luks.is_some()
+        && let Err(error) = close(subject, config.limits.lock)
+    {
+        // The volume is unmounted: what has it open must not keep a pod from ending.
+        remark = format!("{error:#}");
+        host.log.about("left-open", &remark);
+    }
+    release(subject, asked, config.limits.lock)?;
     Ok(Reply::success().with_message(&remark))
 }
 
@@ -112,36 +131,33 @@ fn require_a_volume(row: &Row, place: &KubeletPath, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The last unmount writes everything back, and would wait without end for a suspended device.
-fn require_not_stuck(host: &Host, config: &Config, device: &Device, table: &Table) -> Result<()> {
-    if table.of_device(device.number).len() > 1 {
-        return Ok(());
-    }
-    let id = &device.id;
-    ensure_not_suspended(Subject { host, config, id }, device)
-}
-
 /// Takes off the global mount that was made before the node's mode was changed, if no pod uses it
 /// any more.
 fn clear_global(host: &Host, config: &Config, global: &Path) -> Result<Option<Device>> {
-    let Some(id) = mounted_at(host.kernel, global)? else {
+    let kernel = host.kernel;
+    let there = |table: &Table| -> Result<Option<Row>> {
+        let id = mounted_at(kernel, global)?;
+        Ok(id.and_then(|id| table.by_id(id)).cloned())
+    };
+    let Some(row) = there(&Table::read(kernel)?)? else {
         return Ok(None);
     };
-    let table = Table::read(host.kernel)?;
-    let Some(device) = table
-        .by_id(id)
-        .and_then(|row| volume_of(host.kernel, row.block_device()))
-    else {
+    let Some(device) = volume_of(kernel, row.block_device()) else {
         return Ok(None);
     };
+    let id = &device.id;
+    ensure_not_suspended(Subject { host, config, id }, &device)?;
     // Under the lock: another pod's `mount` may be about to bind from it.
-    let _lock = lock::hold(host.kernel, device.target(), config.limits.lock)?;
-    let table = Table::read(host.kernel)?;
+    let _lock = lock::hold(kernel, device.target(), config.limits.lock)?;
+    let table = Table::read(kernel)?;
+    let Some(row) = there(&table)?.filter(|row| row.is_of(device.number)) else {
+        return Ok(Some(device));
+    };
     let mounts = table.of_device(device.number);
-    if mounts.iter().all(|row| row.mount_point == global) {
-        ensure_unmounted(host, global, &table)?;
+    if (mounts.iter()).all(|other| table.are_at_one_place(&row, other)) {
+        ensure_unmounted(host, global)?;
         // kubelet removes it on its own after a restart; not being able to does no harm.
-        let _ = host.kernel.remove_dir(global);
+        let _ = kernel.remove_dir(global);
     }
     Ok(Some(device))
 }

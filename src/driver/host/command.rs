@@ -58,6 +58,8 @@ pub struct Command {
     pub(super) handed_on: Option<Arc<OwnedFd>>,
     /// The process that answers this command stays, to answer the next one: see [`Self::asks`].
     pub(super) stays: bool,
+    /// It runs also after the driver was told to stop: see [`Self::undoes`].
+    pub(super) undoes: bool,
     has_operands: bool,
 }
 
@@ -89,6 +91,12 @@ impl Command {
         }
     }
 
+    /// Runs it also after the driver was told to stop, for a moment: it takes back what the driver has begun.
+    pub fn undoes(mut self) -> Self {
+        self.undoes = true;
+        self
+    }
+
     pub fn driver(path: impl Into<PathBuf>, limit: Duration) -> Self {
         Self::new(Program::Driver(path.into()), limit, Effect::Reads)
     }
@@ -105,6 +113,7 @@ impl Command {
             held: None,
             handed_on: None,
             stays: false,
+            undoes: false,
             has_operands: false,
         }
     }

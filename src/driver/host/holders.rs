@@ -74,8 +74,9 @@ fn of_lock(kernel: &Kernel, what: impl Fn(&Path) -> Option<Foreign>) -> Vec<Proc
     })
 }
 
-/// The processes that keep the mount at this path busy.
-pub fn of_mount(kernel: &Kernel, mount_point: &Path) -> Vec<Process> {
+/// The processes that keep a mount busy, which is at each of these paths.
+pub fn of_mount(kernel: &Kernel, mount_points: &[PathBuf]) -> Vec<Process> {
+    let is_there = |target: &Path| mount_points.iter().any(|path| target.starts_with(path));
     let search = Search::new(kernel);
     search.find(|pid| {
         let links = [
@@ -90,7 +91,7 @@ pub fn of_mount(kernel: &Kernel, mount_point: &Path) -> Vec<Process> {
             .map(|(_, target)| ("open file", target));
         links
             .chain(files)
-            .find(|(_, target)| target.starts_with(mount_point))
+            .find(|(_, target)| is_there(target))
             .map(|(what, target)| format!("{what} {}", target.shown()).shown())
     })
 }

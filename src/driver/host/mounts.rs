@@ -87,35 +87,35 @@ impl Kernel {
         Ok(mount(source, to, none, MsFlags::MS_BIND, none)?)
     }
 
-    /// Copies the mount with this id, which is at `from`, and gives the copy these flags, `MS_RDONLY` among
-    /// them, and no others. Nobody sees the copy before it is [attached](Self::attach). ESTALE: `from` is another
-    /// mount by now. Source: `open_tree(2)`, since Linux 5.2.
-    pub(crate) fn copy_mount(
+    /// Makes the mount with this id, which is at `from`, appear at `to` too, with these flags, `MS_RDONLY` among them,
+    /// and no others. Wherever it appears, it has them from the beginning. ESTALE: `from` is another mount by now.
+    pub(crate) fn bind_with(
         &self,
         from: &Path,
         mount_id: u64,
+        to: &Path,
         flags: MsFlags,
-    ) -> io::Result<MountCopy> {
-        let is_of = |metadata: &fs::Metadata| (metadata.dev(), metadata.ino());
-        let original = open_mount(from, mount_id)?.metadata()?;
-        // Only an attached mount can be given flags without mount_setattr(2), which Linux has since 5.12 and no safe
-        // wrapper does. Here nobody sees the attached mount, and a kill leaves nothing of it.
-        let copy = in_copied_namespace(|| {
-            let (none, flags) = (None::<&str>, flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND);
-            mount(none, from, none, flags, none)?;
-            let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-            Ok(File::from(open_tree(CWD, from, clone)?))
-        })?;
-        if is_of(&copy.metadata()?) != is_of(&original) {
-            return Err(io::Error::from_raw_os_error(ESTALE));
-        }
-        Ok(MountCopy(copy))
+    ) -> io::Result<()> {
+        attach(&copy_mount(from, mount_id, flags)?, to)
     }
 
-    /// Puts the copy of a mount at a directory. Wherever it appears, it has its flags from the beginning.
-    pub(crate) fn attach(&self, copy: &MountCopy, to: &Path) -> io::Result<()> {
-        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-        Ok(move_mount(&copy.0, "", CWD, to, flags)?)
+    /// Puts a mount with these flags, and no others, in the place of the mount with this id, which is at `dir`. What has
+    /// the old one open keeps it there: EBUSY.
+    pub(crate) fn replace_mount(
+        &self,
+        dir: &Path,
+        mount_id: u64,
+        flags: MsFlags,
+    ) -> io::Result<()> {
+        let copy = copy_mount(dir, mount_id, flags)?;
+        let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        let clone = clone | OpenTreeFlags::AT_EMPTY_PATH;
+        let old = File::from(open_tree(open_mount(dir, mount_id)?, "", clone)?);
+        self.unmount(dir)?;
+        attach(&copy, dir).inspect_err(|_| {
+            // The error of the first says why this one fails, too.
+            let _ = attach(&old, dir);
+        })
     }
 
     pub(crate) fn unmount(&self, at: &Path) -> io::Result<()> {
@@ -123,9 +123,30 @@ impl Kernel {
     }
 }
 
-/// A mount that is nowhere yet. It ends with this.
-#[derive(Debug)]
-pub(crate) struct MountCopy(File);
+/// Copies the mount with this id, which is at `from`, and gives the copy these flags and no others. Nobody sees the copy
+/// before it is [attached](attach), and it ends with the file. Source: `open_tree(2)`, since Linux 5.2.
+fn copy_mount(from: &Path, mount_id: u64, flags: MsFlags) -> io::Result<File> {
+    let is_of = |metadata: &fs::Metadata| (metadata.dev(), metadata.ino());
+    let original = open_mount(from, mount_id)?.metadata()?;
+    // Only an attached mount can be given flags without mount_setattr(2), which Linux has since 5.12 and no safe
+    // wrapper does. Here nobody sees the attached mount, and a kill leaves nothing of it.
+    let copy = in_copied_namespace(|| {
+        let (none, flags) = (None::<&str>, flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND);
+        mount(none, from, none, flags, none)?;
+        let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        Ok(File::from(open_tree(CWD, from, clone)?))
+    })?;
+    if is_of(&copy.metadata()?) != is_of(&original) {
+        return Err(io::Error::from_raw_os_error(ESTALE));
+    }
+    Ok(copy)
+}
+
+/// Puts the copy of a mount at a directory.
+fn attach(copy: &File, to: &Path) -> io::Result<()> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    Ok(move_mount(copy, "", CWD, to, flags)?)
+}
 
 /// Does `work` in a copy of this mount namespace, which ends with it.
 fn in_copied_namespace<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {

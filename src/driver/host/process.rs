@@ -174,7 +174,8 @@ impl Tools for Processes<'_> {
             code,
             stderr,
         };
-        if self.kernel.stopping() {
+        let is_stopping = self.kernel.stopping();
+        if is_stopping && !command.undoes {
             let (line, effect) = (line(), Effect::Reads);
             return Err(ToolError::Stopped { line, effect });
         }
@@ -188,8 +189,13 @@ impl Tools for Processes<'_> {
             Program::Tool(tool) => self.find(tool)?,
         };
         let mut watched = self.begin(&path, command).map_err(spawn_error)?;
-        let (limit, effect) = (command.limit, command.effect);
-        let end = watched.wait(Instant::now().checked_add(limit), true);
+        let effect = command.effect;
+        let (limit, grace) = if is_stopping {
+            (command.limit.min(GRACE_AT_STOP), Duration::ZERO)
+        } else {
+            (command.limit, GRACE_AT_LIMIT)
+        };
+        let end = watched.wait(Instant::now().checked_add(limit), !is_stopping);
         let status = match end.map_err(spawn_error)? {
             End::Exited(status) => status,
             End::Answered => {
@@ -198,7 +204,7 @@ impl Tools for Processes<'_> {
                 return answer.map_err(|why| failed(1, why));
             }
             End::Deadline => {
-                let (stuck, line) = (self.stop(&mut watched, effect, GRACE_AT_LIMIT), line());
+                let (stuck, line) = (self.stop(&mut watched, effect, grace), line());
                 return Err(ToolError::TimedOut {
                     line,
                     limit,

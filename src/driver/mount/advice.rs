@@ -1,6 +1,6 @@
 //! What a person does about a filesystem that cannot be mounted or unmounted.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Error, anyhow};
 
@@ -80,8 +80,12 @@ pub fn without_data(fs: FsType, id: &LvId, encrypted: bool) -> String {
 
 /// Why a mount cannot be taken off.
 pub fn busy(kernel: &Kernel, dir: &Path, id: u64) -> String {
-    let users = holders::of_mount(kernel, dir);
     let table = Table::read(kernel).unwrap_or_default();
+    // The kernel calls a process' files by their real path, and a copy of the mount at another place is unmounted too.
+    let row = table.by_id(id);
+    let mut places: Vec<PathBuf> = row.into_iter().flat_map(|row| table.paths(row)).collect();
+    places.push(dir.to_owned());
+    let users = holders::of_mount(kernel, &places);
     let on_top: Vec<String> = table
         .on_top_of(id)
         .map(|row| row.mount_point.shown().to_string())

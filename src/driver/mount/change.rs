@@ -1,8 +1,9 @@
 //! Mounts what was decided on, looks what the kernel has mounted, and unmounts.
 
 use super::advice::{busy, has_unknown_features, twin, unwritable, without_data};
+use super::alone;
 use super::table::{Row, Table, mounted_at};
-use crate::host::{Command, DeviceNumber, Effect, Host, Kernel, KernelLog, Lock, Node};
+use crate::host::{Command, DeviceNumber, Host, Kernel, KernelLog, Lock, Node};
 use crate::names::{Filesystem, FsType, LvId, Shown};
 use crate::options::MountOptions;
 use crate::reply::after_undo;
@@ -15,9 +16,6 @@ use std::time::Duration;
 
 /// More mounts than this on one directory are not an accident to be undone.
 const MOST_STACKED: usize = 64;
-
-/// The subcommand by which the driver runs itself to unmount: `unmount-alone <dir>`. Not for people.
-pub const UNMOUNT: &str = "unmount-alone";
 
 /// How often and after which pause a busy mount is tried again: another call that binds from it, or a
 /// container that has just ended, may hold it for a moment.
@@ -64,7 +62,7 @@ pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Re
     if !said.is_empty() {
         error = error.context(format!("the kernel says \"{said}\""));
     }
-    let undo = ensure_unmounted(host, dir, &Table::default());
+    let undo = ensure_unmounted(host, dir);
     let error = after_undo(error, undo).context(format!(
         "mounting {id} on {} (see also `dmesg`)",
         dir.shown()
@@ -108,7 +106,7 @@ fn require_mounted(host: &Host, source: &Source, dir: &Path) -> Result<()> {
     } else {
         return Ok(());
     };
-    let undo = ensure_unmounted(host, dir, &table);
+    let undo = ensure_unmounted(host, dir);
     Err(after_undo(error, undo))
 }
 
@@ -158,51 +156,41 @@ fn is_btrfs(kernel: &Kernel, source: &Source) -> bool {
     })
 }
 
-/// Shows the mount `from` at `dir` too, with these [restrictions](restrictions) from the beginning. A failure leaves
-/// no mount.
-pub fn bind(kernel: &Kernel, from: &Row, dir: &Path, flags: MsFlags) -> Result<()> {
+/// Shows the mount `from` at `dir` too, with these [restrictions](super::restrictions) from the beginning. A failure
+/// leaves no mount.
+pub fn bind(host: &Host, from: &Row, dir: &Path, flags: MsFlags, lock: &Lock) -> Result<()> {
     let at = &from.mount_point;
-    // A bind has the flags of where it is bound from.
+    // A bind has the flags of where it is bound from, and asks no disk.
     let bound = if flags == from.restrictions() {
-        kernel.bind(at, from.id, dir)
+        host.kernel.bind(at, from.id, dir)
     } else {
-        let copy = kernel.copy_mount(at, from.id, flags);
-        copy.and_then(|copy| kernel.attach(&copy, dir))
+        alone::bind(host, (at, from.id), dir, flags, lock)?
     };
     bound.with_context(|| format!("binding {} to {}", at.shown(), dir.shown()))
 }
 
-/// Puts a mount with these [restrictions](restrictions) and no others in place of the mount `row`, which is at `dir`:
-/// new flags of a mount do not reach the places where others see it. What has the old one open keeps it there.
-pub fn restrict(kernel: &Kernel, row: &Row, dir: &Path, flags: MsFlags) -> Result<()> {
-    let setting = || format!("setting the flags of the mount at {}", dir.shown());
-    let copy = kernel.copy_mount(&row.mount_point, row.id, flags);
-    let copy = copy.with_context(setting)?;
-    match kernel.unmount(dir) {
-        Err(e) if e.raw_os_error() == Some(EBUSY) => Err(anyhow!(busy(kernel, dir, row.id))),
-        done => done
-            .and_then(|()| kernel.attach(&copy, dir))
-            .map_err(Error::from),
-    }
-    .with_context(setting)
+/// Puts a mount with these [restrictions](super::restrictions) and no others in place of the mount `row`, which is at
+/// `dir`: new flags of a mount do not reach the places where others see it. What has the old one open keeps it there.
+pub fn restrict(host: &Host, row: &Row, dir: &Path, flags: MsFlags, lock: &Lock) -> Result<()> {
+    let replaced = alone::replace(host, dir, row.id, flags, lock).and_then(|replaced| {
+        replaced.map_err(|e| match e.raw_os_error() {
+            Some(EBUSY) => anyhow!(busy(host.kernel, dir, row.id)),
+            _ => Error::from(e),
+        })
+    });
+    replaced.with_context(|| format!("setting the flags of the mount at {}", dir.shown()))
 }
 
 /// Unmounts `dir` until nothing is mounted there. A directory that is missing or no mount point is success: kubelet
-/// calls for those too. A mount that `table` lacks counts as the last of its filesystem.
-pub fn ensure_unmounted(host: &Host, dir: &Path, table: &Table) -> Result<()> {
+/// calls for those too.
+pub fn ensure_unmounted(host: &Host, dir: &Path) -> Result<()> {
     let kernel = host.kernel;
     let mut patience = PATIENCE;
     for _ in 0..MOST_STACKED {
         let Some(id) = mounted_at(kernel, dir)? else {
             return Ok(());
         };
-        // Told to stop, the driver starts no process any more.
-        let unmounted = if table.is_last_of_its_filesystem(id) && !kernel.stopping() {
-            unmount_alone(host, dir)?
-        } else {
-            kernel.unmount(dir)
-        };
-        match unmounted {
+        match alone::unmount(host, dir)? {
             Ok(()) => {}
             // Somebody else has just done it.
             Err(e) if matches!(e.raw_os_error(), Some(EINVAL | ENOENT)) => {}
@@ -217,21 +205,6 @@ pub fn ensure_unmounted(host: &Host, dir: &Path, table: &Table) -> Result<()> {
         "{} still has a mount after {MOST_STACKED} were taken off; see `findmnt {0}`",
         dir.shown()
     )
-}
-
-/// The last unmount of a filesystem writes back what is not on the disk yet; if that disk does not
-/// answer, it never returns. So it is done in a process that can be left behind.
-fn unmount_alone(host: &Host, dir: &Path) -> Result<io::Result<()>> {
-    let command = Command::myself(UNMOUNT, Effect::Writes, host.limits.mount)
-        .accept(&[0, ENOENT, EBUSY, EINVAL])
-        .operand(dir);
-    let output = host
-        .run(&command)
-        .with_context(|| format!("unmounting {}", dir.shown()))?;
-    Ok(match output.code {
-        0 => Ok(()),
-        code => Err(io::Error::from_raw_os_error(code)),
-    })
 }
 
 /// Makes `dir` and its missing parents, as kubelet does before it calls.

@@ -1,13 +1,13 @@
 //! Reads the table of mounts, mounts and unmounts.
 
 mod advice;
+mod alone;
 mod change;
 mod places;
 mod table;
 
 pub(crate) use advice::{by_hand, without_data};
-pub(crate) use change::{
-    Source, UNMOUNT, bind, ensure_unmounted, make_dirs, mount_device, restrict,
-};
+pub(crate) use alone::work as work_alone;
+pub(crate) use change::{Source, bind, ensure_unmounted, make_dirs, mount_device, restrict};
 pub use places::{KubeletPath, is_kubelets};
 pub use table::{Row, Table, mounted_at, restrictions};

@@ -142,4 +142,19 @@ mod tests {
             assert_eq!(is_kubelets(&kernel, &table, row, &dirs), want, "{path}");
         }
     }
+
+    #[test]
+    fn mounts_of_a_directory_that_is_bound_to_several_places_are_at_one_place() {
+        let table = Table::parse(
+            "1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 8:2 / /disk rw - ext4 /dev/b rw\n\
+             3 1 8:2 /k /kubelet rw - ext4 /dev/b rw\n4 3 9:1 / /kubelet/x rw - ext4 /dev/c rw\n\
+             5 2 9:1 / /disk/k/x rw - ext4 /dev/c rw\n6 2 9:1 / /disk/x rw - ext4 /dev/c rw\n\
+             7 1 9:1 / /k/x rw - ext4 /dev/c rw\n8 4 9:1 / /kubelet/x rw - ext4 /dev/c rw",
+        );
+        let at = |id| table.by_id(id).unwrap();
+        let cases = [(4, true), (5, true), (6, false), (7, false), (8, false)];
+        for (id, want) in cases {
+            assert_eq!(table.are_at_one_place(at(4), at(id)), want, "{id}");
+        }
+    }
 }

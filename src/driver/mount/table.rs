@@ -175,21 +175,25 @@ impl Table {
         self.rows.iter().find(|row| row.id == id)
     }
 
-    /// Whether no other mount shows the same filesystem as the one with this id.
-    pub fn is_last_of_its_filesystem(&self, id: u64) -> bool {
-        self.by_id(id).is_none_or(|last| {
-            let same = self.rows.iter().filter(|row| row.device == last.device);
-            same.count() == 1
-        })
+    /// Whether both mounts are at the same directory. A directory that is bound to several places has a copy of each
+    /// mount at each of them, and goes by other paths there.
+    pub fn are_at_one_place(&self, one: &Row, other: &Row) -> bool {
+        match (self.place(one), self.place(other)) {
+            (Some(one), Some(other)) => one == other,
+            _ => one.mount_point == other.mount_point,
+        }
+    }
+
+    /// The directory of a mount: the filesystem that has it, and the path in that.
+    fn place(&self, row: &Row) -> Option<(DeviceNumber, PathBuf)> {
+        let parent = self.by_id(row.parent)?;
+        let path = row.mount_point.strip_prefix(&parent.mount_point).ok()?;
+        Some((parent.device, parent.root.join(path)))
     }
 
     /// The mount point of a mount, by each path to it: a directory may be bound to several places.
     pub fn paths(&self, row: &Row) -> impl Iterator<Item = PathBuf> {
-        let parent = self.by_id(row.parent);
-        let in_parent = parent.and_then(|parent| {
-            let path = row.mount_point.strip_prefix(&parent.mount_point).ok()?;
-            Some((parent.device, parent.root.join(path)))
-        });
+        let in_parent = self.place(row);
         let all = self.rows.iter().filter_map(move |other| {
             let (device, path) = in_parent.as_ref()?;
             let path = path.strip_prefix(&other.root).ok()?;
@@ -328,8 +332,6 @@ mod tests {
             assert_eq!(ids(table.of_device(number(its))), [38]);
         }
         assert_eq!(ids(table.on_top_of(36).collect()), [37]);
-        let is_last = [36, 37, 38, 39].map(|id| table.is_last_of_its_filesystem(id));
-        assert_eq!(is_last, [false, false, true, true]);
         let disks = [0, 2].map(|at| table.rows[at].block_device());
         assert_eq!(disks, [number("98:0"), disk]);
         let is_whole: Vec<bool> = table.rows.iter().map(Row::is_whole).collect();

@@ -11,7 +11,8 @@ mod look;
 mod step;
 
 pub(crate) use act::{
-    bring_up, close, close_leftovers, ensure_not_suspended, give_up, release, release_named,
+    OF_LOOKS, bring_up, close, close_leftovers, ensure_not_suspended, give_up, release,
+    release_named,
 };
 pub use decide::{
     Content, Decision, Doubt, Elsewhere, Facts, Grow, Lvm, Making, Openers, Permit, Place, Purpose,

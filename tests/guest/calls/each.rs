@@ -66,3 +66,25 @@ fn a_record_that_cannot_be_written_is_told_with_the_mount() {
     assert_eq!(group.tags("data"), "");
     node.down("pod", &volume);
 }
+
+#[test]
+fn a_pod_ends_though_another_call_works_on_its_volume() {
+    let log = PathBuf::from("/run/worked-on.log");
+    let lines = format!("deactivate = true\nlog = {log:?}\n[limits]\nlock = 2\n");
+    let node = Node::with_config(Mode::MountOnly, &lines);
+    let (group, volume) = Group::with_data("worked-on");
+    node.up("pod", &volume);
+    let uuid = sh("lvs --noheadings -o lv_uuid worked-on/data").replace(['-', ' '], "");
+    // The next pod's mount, which checks the filesystem.
+    let other = holds(&format!("/run/flexvolume-lvm/{uuid}.lock"));
+    node.down("pod", &volume);
+    assert!(group.is_active("data"));
+    let said = read(&log);
+    assert!(
+        said.contains("\"left-active\":\"locking worked-on/data"),
+        "{said}"
+    );
+    drop(other);
+    node.visit(&volume);
+    assert!(!group.is_active("data"));
+}

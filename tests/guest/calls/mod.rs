@@ -10,3 +10,4 @@ mod parallel;
 mod processes;
 mod scale;
 mod slow;
+mod waiting;

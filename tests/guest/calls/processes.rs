@@ -18,8 +18,12 @@ const EXAMINE: &str = "exe";
 /// Nobody else has it open, just before mkfs: a process, a storage target or a loop device could write
 /// to it, and an exclusive open does not keep those out.
 const ALONE: &str = "dmsetup";
-/// The same for the last unmount of a filesystem: it writes back what is not on the disk yet.
+/// The same for an unmount: the last of a filesystem writes back what is not on the disk yet, and no table says for
+/// certain that one is not the last.
 const UNMOUNT: &str = EXAMINE;
+/// The same for other flags than those of the mount that a pod is bound from: to set them waits for whoever freezes the
+/// filesystem.
+const RESTRICT: &str = EXAMINE;
 /// The record, the state of activation: LVM's metadata is changed by LVM only. Before mkfs and
 /// after it, because a mkfs that was cut short must be known as one.
 const CHANGE: &str = "lvchange";
@@ -66,14 +70,19 @@ fn a_mount_that_is_there_is_answered_without_a_process() {
         &["mount", pod, &json],
         // Bound from the global mount.
         &["mount", other, &json],
-        &["unmount", other],
-        &["unmount", pod],
-        &["unmount", pod],
         &["detach", &volume.name, &host],
         &["detach", &device, &host],
     ];
     for args in calls {
         starts(&node, args, &[]);
+    }
+    let reader = precreated(node.pod_dir("reader", &volume));
+    let (reader, json) = (text(&reader), volume.clone().read_only().json());
+    starts(&node, &["mount", reader, &json], &[RESTRICT]);
+    starts(&node, &["mount", reader, &json], &[]);
+    for dir in [reader, other, pod] {
+        starts(&node, &["unmount", dir], &[UNMOUNT]);
+        starts(&node, &["unmount", dir], &[]);
     }
     starts(&node, &["unmountdevice", global], &[UNMOUNT]);
     starts(&node, &["unmountdevice", global], &[]);
@@ -87,7 +96,7 @@ fn in_mount_only_mode_too_what_stands_starts_no_process() {
     let (json, first, second) = (volume.json(), text(&first), text(&second));
     starts(&node, &["mount", first, &json], &[]);
     starts(&node, &["mount", second, &json], &[]);
-    starts(&node, &["unmount", first], &[]);
+    starts(&node, &["unmount", first], &[UNMOUNT]);
     starts(&node, &["unmount", second], &[UNMOUNT]);
 }
 
@@ -214,7 +223,7 @@ fn an_encrypted_volume_is_opened_once_and_closed_after_the_last_pod() {
     ];
     starts(&node, &mount, &made.concat());
     starts(&node, &["mount", two, &volume.json()], &[]);
-    starts(&node, &["unmount", two], &[]);
+    starts(&node, &["unmount", two], &[UNMOUNT]);
     starts(&node, &["unmount", one], &[UNMOUNT, CRYPT]);
     // What is inside, and how the kernel encrypts it, is looked at after the wait for cryptsetup.
     let opened = [ASK, EXAMINE, CRYPT, ASK, ALONE, ALONE, "e2fsck", MOUNT];

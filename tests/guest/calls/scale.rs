@@ -14,7 +14,7 @@ fn count(node: &Node, args: &[&str]) -> Trace {
     let found = trace(&node.exe(), args);
     let is_success = found.stdout.contains("\"Success\"");
     assert!(is_success, "{args:?}: {}", found.stdout);
-    // The last unmount is done by the driver in a process of its own.
+    // An unmount is done by the driver in a process of its own.
     let own = found.programs.iter().all(|program| program == "exe");
     assert!(own, "{args:?}: {:?}", found.programs);
     found

@@ -150,3 +150,18 @@ fn what_a_disk_writes_at_once_is_encrypted_at_once() {
         fs::remove_file(file).unwrap();
     }
 }
+
+#[test]
+fn what_a_failed_mount_has_opened_is_closed_though_somebody_looks_at_the_volume() {
+    // The volume's lock is held a little longer than the call holds it, as by `metrics`.
+    let fails = "(sleep 1) <&0 >/dev/null 2>&1 & exit 32";
+    let tools = Tools::new().put("mount", fails);
+    let key = config(&key_file("crypt-looked"));
+    let mut node = Node::with_config(Mode::MountOnly, &key);
+    let group = Group::new("crypt-looked");
+    let volume = filled(&node, &group, "data");
+    node.configure(Mode::MountOnly, &format!("{}{key}", tools.config()));
+    node.mount("pod", &volume)
+        .is_failure(&["mounting crypt-looked/data"]);
+    assert!(!is_open(&volume));
+}

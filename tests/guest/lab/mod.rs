@@ -3,6 +3,7 @@
 pub mod disk;
 pub mod failure;
 pub mod group;
+pub mod layout;
 pub mod node;
 pub mod page;
 pub mod recorder;

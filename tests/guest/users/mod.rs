@@ -5,6 +5,7 @@ pub mod clones;
 mod collisions;
 mod descriptors;
 pub mod host;
+mod layouts;
 mod openers;
 mod parts;
 mod propagation;

@@ -153,3 +153,20 @@ fn a_mount_in_use_keeps_its_flags_and_its_users_are_named() {
     assert!(options_at(&dir).contains("nosuid"));
     node.down("pod", &volume);
 }
+
+#[test]
+fn flags_are_set_anew_under_the_volumes_lock() {
+    let (mut node, _group, volume) = Node::with_data(Mode::MountOnly, "relocked");
+    let dir = node.up("pod", &volume);
+    let lines = "[filesystem.ext4]\nmount_options = 'nosuid'\n";
+    node.configure(Mode::MountOnly, &format!("[limits]\nlock = 1\n{lines}"));
+    let uuid = sh("lvs --noheadings -o lv_uuid relocked/data").replace(['-', ' '], "");
+    let other = holds(&format!("/run/flexvolume-lvm/{uuid}.lock"));
+    node.mount("pod", &volume)
+        .is_failure(&["locking relocked/data"]);
+    assert!(!options_at(&dir).contains("nosuid"));
+    drop(other);
+    node.mount("pod", &volume).is_success();
+    assert!(options_at(&dir).contains("nosuid"));
+    node.down("pod", &volume);
+}

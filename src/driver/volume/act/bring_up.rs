@@ -12,7 +12,7 @@ use crate::host::holders::name_them;
 use crate::host::{Lock, ToolError};
 use crate::lvm::{self, Volume};
 use crate::mount::{
-    Source, Table, bind, by_hand, ensure_unmounted, make_dirs, mount_device, mounted_at, restrict,
+    Source, bind, by_hand, ensure_unmounted, make_dirs, mount_device, mounted_at, restrict,
 };
 use crate::names::{FsType, LvId};
 use crate::options::MountOptions;
@@ -66,12 +66,13 @@ fn mount(
         Decision::Ready => Ok(Step::Done(Vec::new())),
         // The node's config has changed, or somebody has changed the mount.
         Decision::Restrict { row, flags } => {
-            restrict(host.kernel, &row, dir, flags)?;
+            restrict(host, &row, dir, flags, locks.of_volume()?)?;
             Ok(Step::Done(Vec::new()))
         }
         Decision::Bind(from) => {
             job.note_name(seen.facts.volume());
-            match bind(host.kernel, &from, dir, job.wish().restrictions(&from)) {
+            let flags = job.wish().restrictions(&from);
+            match bind(host, &from, dir, flags, locks.of_volume()?) {
                 // An unmount takes no lock: the mount to bind from may have just gone.
                 Err(error) if is_gone(&error) => {
                     Ok(Step::LookAgain("the mount to bind from is gone"))
@@ -279,7 +280,7 @@ impl FirstMount<'_> {
         }
         let place = Place::Elsewhere(elsewhere.to_owned());
         let refusal = Refusal::of(id, Reason::FilesystemFailed(place, Failure::ShutDown));
-        let undo = ensure_unmounted(host, self.dir, &Table::default());
+        let undo = ensure_unmounted(host, self.dir);
         Err(after_undo(refusal.into(), undo))
     }
 

@@ -14,6 +14,9 @@ use crate::volume::job::Subject;
 use crate::volume::lock;
 use crate::volume::look::Look;
 
+/// Longer than `status` or the metrics look at one volume: whoever has its lock after this is a call.
+pub const OF_LOOKS: Duration = Duration::from_secs(5);
+
 /// Deactivates the volumes that `volume` names, as [`release`] does: by kubelet's name, or a device given by a person.
 pub fn release_named(host: &Host, config: &Config, volume: &str, asked: bool) -> Result<()> {
     let mut ids = Vec::from_iter(LvId::from_device(volume));
@@ -39,16 +42,14 @@ pub fn release_named(host: &Host, config: &Config, volume: &str, asked: bool) ->
 /// Deactivates a volume of a shared group that could not be mounted here, since its pod may go to another node.
 /// If another call keeps it busy, it stays active.
 pub fn give_up(subject: Subject) {
-    // Longer than `status` or the metrics look at one volume.
-    const PATIENCE: Duration = Duration::from_secs(5);
-    if let Err(error) = release(subject, false, PATIENCE) {
+    if let Err(error) = release(subject, false, OF_LOOKS) {
         subject.host.log.about("left-active", &format!("{error:#}"));
     }
 }
 
 /// Deactivates a volume that nothing uses, if `asked` or if its group is shared: no other node can use it until then.
-/// Waits up to `patience` for a call that works on the volume. Tries again if the device is open, since udev opens it
-/// briefly after an unmount.
+/// In a shared group it waits up to `patience` for a call that works on the volume. Tries again if the device is open,
+/// since udev opens it briefly after an unmount.
 pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> {
     const APART: Duration = Duration::from_millis(500);
     let Subject { host, config, id } = subject;
@@ -68,7 +69,20 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
         (None, Some(device)) if asked => device.target(),
         _ => return Ok(()),
     };
-    let held = lock::hold(kernel, target, patience)?;
+    let patience = if volume.is_some() {
+        patience
+    } else {
+        patience.min(OF_LOOKS)
+    };
+    let held = match lock::hold(kernel, target, patience) {
+        // The call that has the lock brings the volume up for the next pod, or deactivates it itself. This pod is not
+        // to wait for that.
+        Err(error) if volume.is_none() && error.is::<lock::Busy>() => {
+            host.log.about("left-active", &format!("{error:#}"));
+            return Ok(());
+        }
+        held => held?,
+    };
     if let Some(lock) = volume.as_ref().and_then(|volume| volume.lock.as_ref()) {
         let locks = GroupLeases::ask(host, vg, limit).of(Some(lock));
         if Device::find(kernel, id)?.is_none() {

@@ -211,16 +211,14 @@ impl<'a> Look<'a> {
         let rows = table.of_device(top.number);
         let dir = self.asker.job.and_then(|job| job.dir);
         let own_global = match dir.map(KubeletPath::of) {
-            Some(KubeletPath::Pod { global }) => Some(global),
-            _ => None,
+            Some(KubeletPath::Pod { global }) => mounted_at(kernel, &global)?,
+            Some(KubeletPath::Global | KubeletPath::Other) | None => None,
         };
-        let mounts = rows.iter().map(|row| {
-            let at = &row.mount_point;
-            Mounted {
-                row: (*row).clone(),
-                kubelets: is_kubelets(kernel, table, row, &config.kubelet_dirs),
-                own_global: own_global.as_ref() == Some(at),
-            }
+        let own_global = own_global.and_then(|id| table.by_id(id));
+        let mounts = rows.iter().map(|row| Mounted {
+            row: (*row).clone(),
+            kubelets: is_kubelets(kernel, table, row, &config.kubelet_dirs),
+            own_global: own_global.is_some_and(|global| table.are_at_one_place(global, row)),
         });
         let mut uses = Uses {
             mounts: mounts.collect(),

@@ -102,15 +102,14 @@ fn without_lock(seen: &mut Look, wish: &Wish) -> Result<Option<Decision>> {
         return Ok(None);
     }
     Ok(match seen.settle_up_to(Level::Uses, wish)? {
-        decision @ (Decision::Ready | Decision::Restrict { .. } | Decision::Refuse(_)) => {
-            Some(decision)
-        }
+        decision @ (Decision::Ready | Decision::Refuse(_)) => Some(decision),
         // These work on the volume, or need more facts.
         Decision::Look(_)
         | Decision::Extend(_)
         | Decision::Create(_)
         | Decision::Activate
         | Decision::Resume
+        | Decision::Restrict { .. }
         | Decision::Bind(_)
         | Decision::Mount(_)
         | Decision::Open { .. }

@@ -1,0 +1,98 @@
+//! The changes of mounts that a process of the driver's own makes, which can be left behind if a disk does not answer.
+//!
+//! An unmount that ends a filesystem writes back what is not on the disk yet, and the kernel alone knows whether one
+//! does: the mount may be the last by the time, or another place that shows it may go with it. To set flags anew waits
+//! for whoever freezes the filesystem. And a copy of the mount namespace may be the last that has some other volume.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use nix::libc::{EBUSY, EINVAL, ENOENT, ESTALE};
+use nix::mount::MsFlags;
+
+use crate::host::{Command, Effect, Host, Kernel, Lock};
+use crate::names::Shown;
+
+/// The subcommands by which the driver runs itself. Not for people. `unmount-alone -- <dir>`: one umount2(2).
+pub const UNMOUNT: &str = "unmount-alone";
+/// `bind-alone <mount id> <flags> -- <from> <to>`: see [`Kernel::bind_with`].
+pub const BIND: &str = "bind-alone";
+/// `replace-alone <mount id> <flags> -- <dir>`: see [`Kernel::replace_mount`].
+pub const REPLACE: &str = "replace-alone";
+
+pub fn unmount(host: &Host, dir: &Path) -> Result<io::Result<()>> {
+    let command = Command::myself(UNMOUNT, Effect::Writes, host.limits.mount).undoes();
+    run(host, command.operand(dir)).with_context(|| format!("unmounting {}", dir.shown()))
+}
+
+/// The mount with this id, which is at `from`, appears at `to` too, with these flags and no others.
+pub fn bind(
+    host: &Host,
+    (from, id): (&Path, u64),
+    to: &Path,
+    flags: MsFlags,
+    lock: &Lock,
+) -> Result<io::Result<()>> {
+    run(
+        host,
+        with(host, BIND, id, flags, lock).operand(from).operand(to),
+    )
+}
+
+/// A mount with these flags and no others takes the place of the one with this id at `dir`.
+pub fn replace(
+    host: &Host,
+    dir: &Path,
+    id: u64,
+    flags: MsFlags,
+    lock: &Lock,
+) -> Result<io::Result<()>> {
+    run(host, with(host, REPLACE, id, flags, lock).operand(dir))
+}
+
+fn with(host: &Host, work: &'static str, id: u64, flags: MsFlags, lock: &Lock) -> Command {
+    Command::myself(work, Effect::Writes, host.limits.mount)
+        .stdin(lock.file())
+        .args([id.to_string(), flags.bits().to_string()])
+}
+
+/// The kernel's answer, if the caller may know what to do about it.
+fn run(host: &Host, command: Command) -> Result<io::Result<()>> {
+    let output = host.run(&command.accept(&[0, ENOENT, EBUSY, EINVAL, ESTALE]))?;
+    Ok(match output.code {
+        0 => Ok(()),
+        code => Err(io::Error::from_raw_os_error(code)),
+    })
+}
+
+/// What the process does. `None`: the first word names no such work.
+pub fn work(words: &[OsString]) -> Option<io::Result<()>> {
+    let words: Vec<&OsStr> = words.iter().map(OsString::as_os_str).collect();
+    let (work, words) = words.split_first()?;
+    Some(match work.to_str()? {
+        UNMOUNT => match *words {
+            [_, dir] => Kernel::new().and_then(|kernel| kernel.unmount(Path::new(dir))),
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        },
+        BIND | REPLACE => change(words),
+        _ => return None,
+    })
+}
+
+fn change(words: &[&OsStr]) -> io::Result<()> {
+    let number = |word: &OsStr| word.to_str().and_then(|word| word.parse().ok());
+    let [id, flags, _, at, to @ ..] = words else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let id = number(id).ok_or(io::ErrorKind::InvalidInput)?;
+    let flags = number(flags).ok_or(io::ErrorKind::InvalidInput)?;
+    let flags = MsFlags::from_bits_retain(flags);
+    let (kernel, at) = (Kernel::new()?, Path::new(at));
+    match to {
+        [] => kernel.replace_mount(at, id, flags),
+        [to] => kernel.bind_with(at, id, Path::new(to), flags),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
