@@ -38,6 +38,9 @@ pub struct Config {
     pub node_name: Option<String>,
     #[serde(deserialize_with = "values::dirs")]
     pub kubelet_dirs: Vec<PathBuf>,
+    /// Where container runtimes bind the volumes of pods for virtual machines.
+    #[serde(deserialize_with = "values::dirs")]
+    pub runtime_dirs: Vec<PathBuf>,
     pub default_fs: FsType,
     #[serde(deserialize_with = "values::dirs")]
     pub tool_dirs: Vec<PathBuf>,
@@ -67,6 +70,7 @@ impl Default for Config {
             requires_fs_resize: true,
             node_name: None,
             kubelet_dirs: vec![PathBuf::from("/var/lib/kubelet")],
+            runtime_dirs: vec![PathBuf::from("/run/kata-containers")],
             default_fs: FsType::Ext4,
             tool_dirs: split_paths(PATH).collect(),
             deactivate: false,

@@ -20,6 +20,10 @@ pub enum KubeletPath {
 }
 
 impl KubeletPath {
+    pub fn is_global(&self) -> bool {
+        *self == Self::Global
+    }
+
     /// Which path of kubelet it is, by its last parts: kubelet's root directory may be anywhere.
     pub fn of(path: &Path) -> Self {
         let parts: Vec<&str> = path
@@ -71,6 +75,25 @@ pub fn is_kubelets(kernel: &Kernel, table: &Table, row: &Row, kubelet_dirs: &[Pa
         .filter_map(|dir| kernel.real_path(dir).ok());
     (kubelet_dirs.iter()).any(|dir| is_below(&row.mount_point, dir))
         || real.any(|dir| table.paths(row).any(|path| is_below(&path, &dir)))
+}
+
+/// Whether a container runtime made this mount, to show the volume of a pod to a virtual machine: it is below one of
+/// `runtime_dirs`, or a copy of one of kubelet's mounts of the volume.
+pub fn is_runtimes(
+    kernel: &Kernel,
+    row: &Row,
+    kubelets: &[&Row],
+    runtime_dirs: &[PathBuf],
+) -> bool {
+    let at = &row.mount_point;
+    let real = || {
+        runtime_dirs
+            .iter()
+            .filter_map(|dir| kernel.real_path(dir).ok())
+    };
+    runtime_dirs.iter().any(|dir| at.starts_with(dir))
+        || real().any(|dir| at.starts_with(dir))
+        || kubelets.iter().any(|one| row.is_copy_of(one))
 }
 
 #[cfg(test)]
@@ -155,6 +178,22 @@ mod tests {
         let cases = [(4, true), (5, true), (6, false), (7, false), (8, false)];
         for (id, want) in cases {
             assert_eq!(table.are_at_one_place(at(4), at(id)), want, "{id}");
+        }
+    }
+
+    #[test]
+    #[rustfmt::skip] // a row is a line
+    fn copies_of_a_mount_are_in_its_group_or_follow_it() {
+        let cases = [
+            ("shared:7", "shared:7", true), ("shared:7", "master:7", true), ("master:7", "master:7", true),
+            ("shared:8 master:7", "shared:7", true), ("shared:7", "shared:8", false), ("", "", false),
+            ("shared:7", "", false), ("shared:7", "propagate_from:7 master:6", false), ("unbindable", "unbindable", false),
+        ];
+        for (one, other, want) in cases {
+            let line = |id, group| format!("{id} 1 8:1 / /a rw {group} - ext4 /dev/x rw\n").replace("  ", " ");
+            let table = Table::parse(&[line(2, one), line(3, other)].concat());
+            let [one, other] = [2, 3].map(|id| table.by_id(id).unwrap());
+            assert_eq!(one.is_copy_of(other), want, "{one:?} {other:?}");
         }
     }
 }

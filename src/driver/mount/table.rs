@@ -19,6 +19,10 @@ pub struct Row {
     pub root: PathBuf,
     pub mount_point: PathBuf,
     pub options: String,
+    /// The peer group of this mount, and the one whose mounts and unmounts it follows: a copy of a mount is in the same,
+    /// or follows it. Source: Linux' Documentation/filesystems/sharedsubtree.rst.
+    pub peers: Option<u64>,
+    pub master: Option<u64>,
     pub fs_type: String,
     /// The mounted source, as the caller of mount(2) named it.
     pub source: PathBuf,
@@ -36,8 +40,15 @@ impl Row {
         let root = unescape(fields.next()?);
         let mount_point = unescape(fields.next()?);
         let options = fields.next()?.to_owned();
+        let (mut peers, mut master) = (None, None);
         // Any number of optional fields, up to a single hyphen.
-        fields.find(|field| *field == "-")?;
+        for field in fields.by_ref().take_while(|field| *field != "-") {
+            match field.split_once(':') {
+                Some(("shared", group)) => peers = group.parse().ok(),
+                Some(("master", group)) => master = group.parse().ok(),
+                _ => {}
+            }
+        }
         Some(Self {
             id,
             parent,
@@ -45,6 +56,8 @@ impl Row {
             root,
             mount_point,
             options,
+            peers,
+            master,
             fs_type: fields.next()?.to_owned(),
             source: unescape(fields.next()?),
             super_options: fields.next().unwrap_or_default().to_owned(),
@@ -72,6 +85,13 @@ impl Row {
     /// Whether all of the filesystem is seen here, not one directory of it.
     pub fn is_whole(&self) -> bool {
         self.root == Path::new("/")
+    }
+
+    /// Whether one of them was made from the other, or both from a third, as the kernel has it. It has no word of a copy
+    /// that was made private.
+    pub fn is_copy_of(&self, other: &Self) -> bool {
+        let groups = |row: &Self| [row.peers, row.master].into_iter().flatten();
+        groups(self).any(|group| groups(other).any(|its| its == group))
     }
 
     pub fn is_of(&self, device: DeviceNumber) -> bool {

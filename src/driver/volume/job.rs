@@ -53,13 +53,18 @@ impl Wish {
         let of_node = config.mount_options(id.vg(), FsType::Btrfs);
         let all = of_node.and(&options.mount_options).joined();
         let is_subvolume = |option: &str| option.starts_with("subvol");
-        let of_mounts = |fs| (fs, restrictions(config.mount_options(id.vg(), fs).finals()));
+        let of_pod = restrictions(options.mount_options.finals());
+        let of_mounts = |fs| {
+            let of_node = config.mount_options(id.vg(), fs);
+            (fs, restrictions(of_node.finals()) | of_pod)
+        };
         let of_group = config.encryption(id.vg()).is_some();
         let by_person = Self::of_person(config, id, options.fs, options.read_only);
         Self {
             purpose: dir.map_or(Purpose::Device, |_| Purpose::Filesystem),
             subvolume: all.is_some_and(|all| all.split(',').any(is_subvolume)),
             restrictions: FsType::ALL.map(of_mounts).into(),
+            global: dir.is_some_and(|dir| KubeletPath::of(dir).is_global()),
             by_hand: dir.is_some_and(|dir| KubeletPath::of(dir) == KubeletPath::Other),
             encrypted: Some(options.encryption.is_some() || of_group),
             has_key: options.passphrase.is_some() || config.key_file(id.vg()).is_some(),
@@ -80,6 +85,7 @@ impl Wish {
             read_only,
             subvolume: false,
             restrictions: BTreeMap::new(),
+            global: false,
             by_hand: false,
             encrypted: config.encryption(id.vg()).map(|_| true),
             // Without `attach`, kubelet may give a Secret.

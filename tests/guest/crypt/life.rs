@@ -152,6 +152,33 @@ fn what_a_disk_writes_at_once_is_encrypted_at_once() {
 }
 
 #[test]
+fn what_stands_is_kept_only_if_it_is_of_the_kind_that_is_wanted() {
+    let group = Group::new("crypt-kept");
+    for mode in BOTH_MODES {
+        let node = with_key(mode, "crypt-kept");
+        let [plain, closed] = ["plain", "closed"].map(|kind| format!("{kind}-{}", mode.lv()));
+        let plain = group.linear(&plain, "48m");
+        let closed = group.linear(&closed, "48m").encrypted();
+        let open = closed.clone().with("encryption", "");
+        for (there, wanted, words) in [
+            (&plain, plain.clone().encrypted(), "[not-encrypted]"),
+            (&closed, open, "[encrypted]"),
+        ] {
+            let dir = node.up("pod", there);
+            let pod = wanted.json_for("pod");
+            node.refuses(&["mount", text(&dir), &pod], &[words]);
+            if mode == Mode::Attach {
+                let (global, device) = (node.global_dir(there), there.device());
+                let again = ["mountdevice", text(&global), &device, &wanted.json()];
+                node.refuses(&again, &[words]);
+            }
+            node.mount("pod", there).is_success();
+            node.all_down(&["pod"], there);
+        }
+    }
+}
+
+#[test]
 fn what_a_failed_mount_has_opened_is_closed_though_somebody_looks_at_the_volume() {
     // The volume's lock is held a little longer than the call holds it, as by `metrics`.
     let fails = "(sleep 1) <&0 >/dev/null 2>&1 & exit 32";

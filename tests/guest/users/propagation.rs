@@ -155,6 +155,33 @@ fn a_mount_in_use_keeps_its_flags_and_its_users_are_named() {
 }
 
 #[test]
+fn a_second_pod_has_the_restrictions_that_it_asks_for() {
+    let group = Group::new("stricter");
+    for mode in BOTH_MODES {
+        let (node, volume) = (Node::new(mode), group.linear(mode.lv(), "32m"));
+        let first = node.up("first", &volume);
+        let own = volume.clone().with("mountoptions", "nosuid,noexec,noatime");
+        let second = node.up("second", &own);
+        let options = options_at(&second);
+        assert!(
+            options.contains("nosuid") && options.contains("noexec"),
+            "{options}"
+        );
+        // What stands is as it is asked for.
+        node.mount("second", &own).is_success();
+        let first_has = options_at(&first);
+        assert!(
+            !first_has.contains("nosuid") && !first_has.contains("noexec"),
+            "{first_has}"
+        );
+        // A third that asks for nothing gets nothing of the second's.
+        let third = options_at(&node.up("third", &volume));
+        assert!(!third.contains("nosuid"), "{third}");
+        node.all_down(&["first", "second", "third"], &volume);
+    }
+}
+
+#[test]
 fn flags_are_set_anew_under_the_volumes_lock() {
     let (mut node, _group, volume) = Node::with_data(Mode::MountOnly, "relocked");
     let dir = node.up("pod", &volume);

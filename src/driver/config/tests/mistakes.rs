@@ -35,6 +35,7 @@ node_name = "a b" -> line 1: a node's name is letters, digits, dots and hyphens,
 kubelet_dirs = [] -> line 1: at least one directory, in `kubelet_dirs`
 ⏎kubelet_dirs = [⏎"/a",⏎""] -> line 2: "" is not an absolute path below /, without ".." and … in `kubelet_dirs`
 kubelet_dirs = ["/"] -> line 1: "/" is not an absolute path below /, without ".." and … in `kubelet_dirs`
+runtime_dirs = ["run"] -> line 1: "run" is not an absolute path below /, without ".." and … in `runtime_dirs`
 kubelet_dirs = "/a" -> line 1: invalid type: string "/a", expected a sequence, in `kubelet_dirs`
 kubelet_dirs = [⏎1] -> line 2: invalid type: integer `1`, expected a string, in `kubelet_dirs`
 tool_dirs = ["bin"] -> line 1: "bin" is not an absolute path below /, without … in `tool_dirs`

@@ -152,6 +152,7 @@ fn reads_every_key() {
         requires_fs_resize = false
         node_name = "node-1.example"
         kubelet_dirs = ["/data/kubelet", "/var/lib/kubelet"]
+        runtime_dirs = ["/run/machines"]
         default_fs = "xfs"
         tool_dirs = ["/opt/lvm/sbin"]
         deactivate = true
@@ -198,6 +199,7 @@ fn reads_every_key() {
         requires_fs_resize: false,
         node_name: Some("node-1.example".to_owned()),
         kubelet_dirs: vec!["/data/kubelet".into(), "/var/lib/kubelet".into()],
+        runtime_dirs: vec!["/run/machines".into()],
         default_fs: FsType::Xfs,
         tool_dirs: vec!["/opt/lvm/sbin".into()],
         deactivate: true,

@@ -22,8 +22,10 @@ pub struct Wish {
     pub read_only: bool,
     /// The mount options name a subvolume of btrfs.
     pub subvolume: bool,
-    /// The flags, such as `nosuid`, that the node's config sets on each mount, by type of filesystem.
+    /// The flags, such as `nosuid`, that the node's config or the pod asks for on each mount, by type of filesystem.
     pub restrictions: BTreeMap<FsType, MsFlags>,
+    /// The directory is kubelet's global one, for all pods of a volume name.
+    pub global: bool,
     /// The directory is not one of kubelet's: a person calls the driver by hand.
     pub by_hand: bool,
     /// Whether it is to be encrypted. `None`: a person asks, and what a pod wants is not known.
@@ -46,12 +48,12 @@ pub struct Wish {
 }
 
 impl Wish {
-    /// The flags for the mount in `row`, or for a bind from it: its own flags, those of the node's config, and
+    /// The flags for the mount in `row`, or for a bind from it: its own flags, those that are asked for, and
     /// read-only if the wish is.
     pub fn restrictions(&self, row: &Row) -> MsFlags {
         let fs = FsType::parse(&row.fs_type).ok();
-        let of_node = fs.and_then(|fs| self.restrictions.get(&fs));
-        let mut flags = row.restrictions() | of_node.copied().unwrap_or(MsFlags::empty());
+        let asked = fs.and_then(|fs| self.restrictions.get(&fs));
+        let mut flags = row.restrictions() | asked.copied().unwrap_or(MsFlags::empty());
         flags.set(MsFlags::MS_RDONLY, self.read_only);
         flags
     }

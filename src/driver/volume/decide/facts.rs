@@ -80,11 +80,16 @@ pub struct Occupied {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // each is asked for by itself
 pub struct Mounted {
     pub row: Row,
     /// Whether the mount is in one of kubelet's directories.
     pub kubelets: bool,
-    /// Whether it is kubelet's global mount for the volume name of this call.
+    /// Whether a container runtime made the mount of a pod's, for a virtual machine.
+    pub runtimes: bool,
+    /// Whether it is a global mount of kubelet's, one for all pods of a volume name.
+    pub global: bool,
+    /// Whether it is that for the volume name of this call.
     pub own_global: bool,
 }
 
@@ -401,6 +406,12 @@ impl Facts {
     pub fn top_content(&self) -> Option<&Content> {
         let inside = self.inside.as_ref().map(|inside| &inside.content);
         inside.or(self.content.as_ref())
+    }
+
+    /// Whether the volume's tags name the filesystem that the driver has mounted for pods.
+    pub fn is_recorded(&self) -> bool {
+        self.volume()
+            .is_some_and(|volume| volume.record.made.is_some())
     }
 
     /// Whether it is mounted in the driver's mount namespace.

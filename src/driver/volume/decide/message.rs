@@ -70,7 +70,15 @@ impl Reason {
                  --list`), or a process in another PID namespace or with very many open files (`fuser -v \
                  {device}`), and close the device there"
             ),
-            Self::HostMount(at) => format!(
+            // Whoever unmounts it may take a pod's data away.
+            Self::HostMount { at, pods: true } => format!(
+                "{id} is mounted by the host itself at {at}, and pods may have it there or elsewhere. If a container \
+                 runtime made that mount for a virtual machine, add the runtime's directory to `runtime_dirs` in \
+                 config.toml. If the directory is kubelet's, add kubelet's root directory to `kubelet_dirs`. Else end \
+                 the pods of the volume first (`{me} status {id}` names them)",
+                at = at.shown()
+            ),
+            Self::HostMount { at, pods: false } => format!(
                 "{id} is mounted by the host itself at {at}, so no pod can have it. If somebody made that \
                  mount by hand, run `umount {at}`. If the directory is kubelet's, add kubelet's root \
                  directory to `kubelet_dirs` in config.toml",

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::facts::{Doubt, Elsewhere, Facts, Occupied, Place, Sectors, ShortDisk, Uses};
+use super::facts::{
+    Doubt, Elsewhere, Facts, Mounted, Occupied, Place, Sectors, ShortDisk, Uses,
+};
 use crate::host::holders::Opener;
 use crate::lvm::Holder;
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, LvName};
@@ -37,7 +39,11 @@ pub enum Reason {
     /// These processes can write to it.
     Open(Vec<Opener>),
     OpenUnseen,
-    HostMount(PathBuf),
+    /// `pods`: a pod has it, too, or may have it there.
+    HostMount {
+        at: PathBuf,
+        pods: bool,
+    },
     WrongType {
         found: String,
         wanted: FsType,
@@ -205,8 +211,13 @@ pub fn users(facts: &Facts) -> Vec<Reason> {
         if !holders.is_empty() {
             users.push(Reason::Below(holders));
         }
-        let hosts = uses.mounts.iter().filter(|mounted| !mounted.kubelets);
-        users.extend(hosts.map(|host| Reason::HostMount(host.row.mount_point.clone())));
+        let is_pods = |one: &Mounted| one.kubelets || one.runtimes && facts.is_recorded();
+        let has_pods = uses.mounts.iter().any(|one| one.kubelets || one.runtimes);
+        let hosts = uses.mounts.iter().filter(|one| !is_pods(one));
+        users.extend(hosts.map(|host| Reason::HostMount {
+            at: host.row.mount_point.clone(),
+            pods: has_pods,
+        }));
     }
     let Some(openers) = &facts.openers else {
         return users;

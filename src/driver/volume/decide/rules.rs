@@ -78,21 +78,20 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
     match &uses.there {
         Some(There::Another(what)) => return Err(Reason::AnotherIsThere(what.clone())),
         Some(There::This(row)) => {
-            let kept = keep(row, wish)?;
+            let kept = keep(row, uses, wish)?;
             return Ok(is_to_be_mounted.then_some(kept));
         }
         None => {}
     }
-    let is_recorded = facts.volume().is_some_and(|v| v.record.made.is_some());
     for user in users(facts) {
         match user {
-            // An operator may mount by hand anywhere, even twice. With our record on the volume,
-            // that mount is not the host's own use of it.
-            Reason::HostMount(_) if wish.by_hand && facts.lvm.is_none() => {
+            // With our record on the volume, a mount is not the host's own use of it if a runtime made it for a
+            // pod. And an operator may mount by hand anywhere, even twice.
+            Reason::HostMount { pods, .. } if (wish.by_hand || pods) && facts.lvm.is_none() => {
                 return Ok(Some(Decision::Look(Level::Lvm)));
             }
-            Reason::HostMount(_) if wish.by_hand && is_recorded => {}
-            Reason::Swap | Reason::Below(_) | Reason::HostMount(_) => return Err(user),
+            Reason::HostMount { .. } if wish.by_hand && facts.is_recorded() => {}
+            Reason::Swap | Reason::Below(_) | Reason::HostMount { .. } => return Err(user),
             _ => {}
         }
     }
@@ -113,13 +112,19 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
     if uses.suspended.is_some() {
         return Ok(None); // LVM tells whether it may be resumed.
     }
+    // Two `PersistentVolume`s name it. kubelet takes back no global mount while it sees another of the device, so there
+    // is one, from which the pods of both are bound. Source: kubelet's `pkg/volume/util`, `GetDeviceMountRefs`.
+    if is_to_be_mounted && wish.global && uses.mounts.iter().any(|mounted| mounted.global) {
+        return Ok(Some(Decision::Ready));
+    }
     let from = from.filter(|_| is_to_be_mounted);
     Ok(from.cloned().map(Decision::Bind))
 }
 
-/// Keeps the mount that is already at the directory, if its type and its access are as asked. A killed call may not
-/// have set its flags.
-fn keep(row: &Row, wish: &Wish) -> Ruling {
+/// Keeps the mount that is already at the directory, if its kind, its type and its access are as asked. A killed call
+/// may not have set its flags.
+fn keep(row: &Row, uses: &Uses, wish: &Wish) -> Ruling {
+    require_kind(uses.inside.is_some(), wish)?;
     require_type(&row.fs_type, wish)?;
     // A mount made writable stays accepted even if the kernel has since made the filesystem read-only.
     if row.is_mount_read_only() && writes_through(row, wish) {

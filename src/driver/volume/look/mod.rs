@@ -22,7 +22,7 @@ use self::openers::Openings;
 use super::job::{Job, Subject};
 use crate::host::{DeviceNumber, Host, Kernel};
 use crate::lvm::{Group, Volume};
-use crate::mount::{KubeletPath, Row, Table, is_kubelets, mounted_at};
+use crate::mount::{KubeletPath, Row, Table, is_kubelets, is_runtimes, mounted_at};
 use crate::names::{Foreign, LvId, LvUuid, ObjectName, Shown};
 use crate::volume::decide::{
     Content, Decision, Facts, Level, Mounted, Occupied, There, Uses, Wish, decide, same_name_advice,
@@ -215,9 +215,13 @@ impl<'a> Look<'a> {
             Some(KubeletPath::Global | KubeletPath::Other) | None => None,
         };
         let own_global = own_global.and_then(|id| table.by_id(id));
+        let mut kubelets = rows.clone();
+        kubelets.retain(|row| is_kubelets(kernel, table, row, &config.kubelet_dirs));
         let mounts = rows.iter().map(|row| Mounted {
             row: (*row).clone(),
-            kubelets: is_kubelets(kernel, table, row, &config.kubelet_dirs),
+            kubelets: kubelets.contains(row),
+            runtimes: is_runtimes(kernel, row, &kubelets, &config.runtime_dirs),
+            global: kubelets.contains(row) && KubeletPath::of(&row.mount_point).is_global(),
             own_global: own_global.is_some_and(|global| table.are_at_one_place(global, row)),
         });
         let mut uses = Uses {
@@ -321,7 +325,9 @@ fn require_same(job: &Job, device: &Device) -> Result<()> {
     let other = other.map(|other| other.id).or(LvId::from_device(word));
     let other = other.map_or_else(|| word.to_owned(), |id| format!("{word} ({id})"));
     bail!(
-        "kubelet hands on the device {other}, but the options name {}. {}",
+        "kubelet hands on the device {other}, but the options name {}. If the volume of the pod was edited, or another \
+         pod of this volume name has just gone, delete the pod and wait until the volume is detached \
+         (`status.volumesAttached` of the node). {}",
         device.id,
         same_name_advice(job.options.volume_name.as_ref().map(ObjectName::as_str))
     )

@@ -12,7 +12,7 @@ use super::{Asker, Look};
 use crate::config::Config;
 use crate::host::holders::{self, Opener, Search, command, mount_namespace};
 use crate::host::{Command, DeviceNumber, Host, Kernel};
-use crate::mount::{Row, Table, is_kubelets};
+use crate::mount::{Row, Table, is_kubelets, is_runtimes};
 use crate::volume::decide::{Content, Elsewhere, Openers, Refusal, Uses, require_no_writer, users};
 use crate::volume::device::Device;
 use crate::volume::job::Subject;
@@ -245,7 +245,11 @@ fn elsewhere(kernel: &Kernel, config: &Config, device: &Device) -> Vec<Elsewhere
         seen.insert(its);
         let table = Table::of(kernel, &kernel.read_of(pid, "mountinfo"));
         let mounts = table.of_device(device.number);
-        let hosts = |row: &Row| is_hosts && !is_kubelets(kernel, &table, row, &config.kubelet_dirs);
+        let is_kubelets = |row: &Row| is_kubelets(kernel, &table, row, &config.kubelet_dirs);
+        let mut kubelets = mounts.clone();
+        kubelets.retain(|row| is_kubelets(row));
+        let is_runtimes = |row: &Row| is_runtimes(kernel, row, &kubelets, &config.runtime_dirs);
+        let hosts = |row: &Row| is_hosts && !is_kubelets(row) && !is_runtimes(row);
         let Some(first) = mounts.iter().max_by_key(|row| hosts(row)) else {
             continue;
         };

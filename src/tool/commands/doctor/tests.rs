@@ -62,6 +62,7 @@ fn volumes() -> Vec<Health> {
         lock: None,
         header: None,
         is_kept_idle: false,
+        globals: Vec::new(),
         volume,
     });
     health.collect()
@@ -245,6 +246,7 @@ const ROWS: &[Row] = &[
     ("mkfs-unfinished", "warning", "vg/data", "mkfs.xfs was not seen to end", |f| f.record(&["flexvolume.making=xfs"])),
     ("may-be-formatted", "warning", "vg/data", "check vg/data", |f| f.record(&["flexvolume.mayformat=mark:1"])),
     ("kept-from-others", "warning", "vg/data", "lvchange -an vg/data", |f| f.of("data").is_kept_idle = true),
+    ("two-global-mounts", "warning", "vg/data", "unmountdevice /k/one && ", |f| f.of("data").globals = vec!["/k/one".into(), "/k/two".into()]),
     ("pool-full", "warning", "vg/pool", "lvextend --size +", |f| f.of("pool").volume.data_percent = Some(95.0)),
     ("pool-full", "warning", "vg/pool", "vgextend vg DISK && lvextend", |f| {
         let pool = &mut f.of("pool").volume;
@@ -315,6 +317,7 @@ const RUN: &[(&str, &str)] = &[
     ("lvchange -an -S pool_lv=", "the row pool_unwell of the refusals: the message has the same command"),
     ("lvchange -an ", "tests/shared/obstacles.rs"),
     ("vgmknodes ", "tests/guest/doctor/faults.rs"),
+    ("lvm unmountdevice ", "users/names.rs runs it, by the driver's path"),
 ];
 
 #[test]

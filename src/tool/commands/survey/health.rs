@@ -6,13 +6,14 @@ use super::inventory::Inventory;
 use super::look::Request;
 use super::verdict::{Outcome, Verdict};
 use driver::fs::Condition;
-use driver::host::{Lack, own_name};
+use driver::host::{Lack, own_name, shell_word};
 use driver::lvm::{LeaseState, Merge, Volume};
 use driver::names::Shown;
 use driver::volume::{
     Content, Decision, Device, Facts, Place, Reason, extend_pool, of_locks, repair_pool,
     require_no_fault,
 };
+use std::path::PathBuf;
 
 /// The word for a volume with which nothing is wrong.
 pub const OK: &str = "ok";
@@ -43,6 +44,8 @@ pub struct Health {
     pub header: Option<String>,
     /// Whether it is active in a group that nodes share, and nothing uses it.
     pub is_kept_idle: bool,
+    /// Its global mounts, if kubelet can take back none of them.
+    pub globals: Vec<PathBuf>,
 }
 
 /// How full a snapshot is, in percent, if little is left: it is lost when it is full.
@@ -93,6 +96,7 @@ impl Health {
                 .filter(|_| is_read)
                 .and_then(|device| inventory.header_problem(volume, device)),
             is_kept_idle: inventory.is_kept_idle(volume),
+            globals: inventory.globals_for_good(volume),
             verdict,
             volume: volume.clone(),
         };
@@ -117,6 +121,7 @@ impl Health {
             self.may_be_formatted(),
             self.mkfs_unfinished(),
             self.kept_from_others(),
+            self.two_globals(),
         ];
         all.into_iter().flatten().collect()
     }
@@ -343,6 +348,19 @@ impl Health {
         let why = "no other node can have it; only a pod that is just starting needs it so";
         let command = format!("lvchange -an {}", self.volume.id);
         self.is_kept_idle.then(|| finding.why(why).run(command))
+    }
+
+    /// Of two `PersistentVolume`s of one volume, from a driver that mounted each.
+    fn two_globals(&self) -> Option<Finding> {
+        let (first, more) = self.globals.split_first()?;
+        let finding = "kubelet has it mounted for all pods under two names";
+        let finding = Finding::warning("two-global-mounts", finding).word("two global mounts");
+        let finding = finding.why("kubelet unmounts neither, and does not detach it");
+        let me = own_name();
+        let one =
+            |at: &PathBuf| format!("{me} unmountdevice {}", shell_word(&at.shown().to_string()));
+        let more = more.iter().map(|at| format!(" && {}", one(at)));
+        Some(finding.run(format!("{}{}", one(first), more.collect::<String>())))
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -17,7 +18,7 @@ use driver::config::{Config, Loaded};
 use driver::crypt;
 use driver::host::{DeviceNumber, Host, Lack, Space};
 use driver::lvm::{self, Group, GroupLeases, KeptAway, LeaseState, Volume};
-use driver::mount::{Row, is_kubelets};
+use driver::mount::{KubeletPath, Row, is_kubelets};
 use driver::names::{LvId, VgName};
 use driver::volume::{
     Device, Facts, Known, Place, Reason, Subject, Tables, all_inside, require_header, volume_of,
@@ -146,6 +147,38 @@ impl<'a> Inventory<'a> {
 
     pub fn is_mounted_for_pods(&self, volume: &Volume) -> bool {
         self.mounts_of(volume).iter().any(|row| self.is_pods(row))
+    }
+
+    /// The global mounts of a volume that has several: kubelet unmounts none while it sees another. Those of a name that a
+    /// pod still has are left out, and one is left to kubelet if a pod has any.
+    pub fn globals_for_good(&self, volume: &Volume) -> Vec<PathBuf> {
+        let table = &self.tables.mounts;
+        let (mut globals, mut names) = (Vec::<&Row>::new(), BTreeSet::new());
+        for row in self.mounts_of(volume) {
+            let at = &row.mount_point;
+            match KubeletPath::of(at) {
+                _ if !self.is_pods(row) => {}
+                KubeletPath::Global
+                    if globals.iter().any(|one| table.are_at_one_place(one, row)) => {}
+                KubeletPath::Global => globals.push(row),
+                KubeletPath::Pod { .. } => names.extend(at.file_name()),
+                KubeletPath::Other => {}
+            }
+        }
+        if globals.len() < 2 {
+            return Vec::new();
+        }
+        let is_had = |row: &&Row| {
+            row.mount_point
+                .file_name()
+                .is_some_and(|name| names.contains(name))
+        };
+        let (had, mut left): (Vec<&Row>, Vec<&Row>) = globals.into_iter().partition(is_had);
+        // Of those that pods have, one is left to kubelet.
+        left.extend(had.into_iter().skip(1));
+        left.into_iter()
+            .map(|row| row.mount_point.clone())
+            .collect()
     }
 
     pub fn is_pods(&self, row: &Row) -> bool {

@@ -100,7 +100,14 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::Loop(vec![text("loop7")]),
         Reason::Open(opener(true)),
         Reason::OpenUnseen,
-        Reason::HostMount(text("/srv/7").into()),
+        Reason::HostMount {
+            at: text("/srv/7").into(),
+            pods: false,
+        },
+        Reason::HostMount {
+            at: text("/srv/7").into(),
+            pods: true,
+        },
         Reason::WrongType {
             found: text("xfs"),
             wanted: FsType::Ext4,

@@ -66,6 +66,7 @@ pub fn wish() -> Wish {
         read_only: false,
         subvolume: false,
         restrictions: BTreeMap::new(),
+        global: false,
         by_hand: false,
         encrypted: None,
         has_key: true,
@@ -204,12 +205,21 @@ pub fn db() -> Occupied {
 }
 
 pub const POD: &str = "/var/lib/kubelet/pods/1/volumes/k~lvm/a";
+pub const GLOBAL: &str = "/var/lib/kubelet/plugins/kubernetes.io/flexvolume/k/lvm/mounts/other";
+pub const MACHINE: &str = "/run/kata-containers/shared/sandboxes/1/mounts/a";
+
+pub fn host_mount(pods: bool) -> Reason {
+    let at = "/srv".into();
+    Reason::HostMount { at, pods }
+}
 
 pub fn mounted(facts: &mut Facts, at: &str, options: &str, super_options: &str) {
     uses(facts).mounts.push(Mounted {
         row: row(at, "ext4", options, super_options),
         kubelets: at.starts_with("/var/lib/kubelet"),
-        own_global: at.contains("/mounts/"),
+        runtimes: at.starts_with("/run/kata-containers"),
+        global: at.contains("/mounts/"),
+        own_global: at.contains("/mounts/a"),
     });
 }
 

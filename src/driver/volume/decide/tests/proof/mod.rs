@@ -84,6 +84,18 @@ fn wishes() -> Vec<Wish> {
             });
         }
     }
+    for (fs, read_only) in [
+        (None, false),
+        (Some(FsType::Ext4), true),
+        (Some(FsType::Xfs), false),
+    ] {
+        all.push(Wish {
+            global: true,
+            fs,
+            read_only,
+            ..wish()
+        });
+    }
     all.push(Wish {
         not_allowed: Some("not for pods".into()),
         ..wish()

@@ -5,10 +5,12 @@ use super::super::sample::{NOW, layout, table, volume};
 use super::sights::doubts;
 use crate::crypt::Header;
 use crate::lvm::{LeaseState, Record, Volume};
+use crate::mount::Row;
 use crate::volume::decide::decision::{Decision, Grow, Making, Purpose, Wish};
 use crate::volume::decide::facts::Doubt;
-use crate::volume::decide::facts::{Content, Facts, Lvm, Openers, Pool, Sectors};
+use crate::volume::decide::facts::{Content, Facts, Lvm, Mounted, Openers, Pool, Sectors, There};
 use crate::volume::decide::rules::decide;
+use crate::volume::device::Failure;
 
 /// The promises, none of which goes by how `decide` comes to its decision.
 #[allow(clippy::too_many_lines)] // one promise after the other
@@ -128,18 +130,38 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
             assert!(!(wish.read_only && is_making), "{}", case());
         }
         Decision::Bind(row) => {
-            assert!(
-                wish.fs.is_none_or(|fs| fs.as_str() == row.fs_type),
-                "{}",
-                case()
-            );
+            assert!(is_as_wanted(row, facts, wish), "{}", case());
+            assert!(is_for_one_more(row, facts, wish), "{}", case());
             let is_its = facts
                 .uses
                 .as_ref()
                 .is_some_and(|uses| uses.mounts.iter().any(|m| m.row == *row));
             assert!(is_its, "{}", case());
         }
-        Decision::Restrict { .. } | Decision::Ready | Decision::Refuse(_) | Decision::Look(_) => {}
+        Decision::Restrict { row, flags } => {
+            assert!(is_as_wanted(row, facts, wish), "{}", case());
+            assert_eq!(*flags, wish.restrictions(row), "{}", case());
+        }
+        Decision::Ready if wish.purpose == Purpose::Device => {
+            assert!(facts.device.is_some(), "{}", case());
+        }
+        // It is large enough.
+        Decision::Ready if wish.purpose != Purpose::Filesystem => {}
+        Decision::Ready => {
+            let uses = facts.uses.as_ref().unwrap();
+            if let Some(There::This(row)) = &uses.there {
+                assert!(is_as_wanted(row, facts, wish), "{}", case());
+                let is_restricted = wish.restrictions(row) == row.restrictions();
+                assert!(is_restricted, "{}", case());
+            } else {
+                // The pods of this name are bound from the global mount of another.
+                let mut globals = uses.mounts.iter().filter(|mounted| mounted.global);
+                let row = &globals.next().unwrap_or_else(|| panic!("{}", case())).row;
+                assert!(wish.global && is_as_wanted(row, facts, wish), "{}", case());
+                assert!(is_for_one_more(row, facts, wish), "{}", case());
+            }
+        }
+        Decision::Refuse(_) | Decision::Look(_) => {}
     }
 }
 
@@ -165,6 +187,31 @@ pub fn listed_inactive(facts: &Facts, wish: &Wish) {
         }
         other => panic!("{other:?}\n{facts:?}\n{wish:?}"),
     }
+}
+
+/// What is mounted is what the pod asks for, also if it was mounted for another.
+fn is_as_wanted(row: &Row, facts: &Facts, wish: &Wish) -> bool {
+    let is_open = facts.uses.iter().any(|uses| uses.inside.is_some());
+    wish.not_allowed.is_none()
+        && facts.not_its_device.is_none()
+        && wish.fs.is_none_or(|fs| fs.as_str() == row.fs_type)
+        && wish.encrypted.is_none_or(|is| is == is_open)
+}
+
+/// Nothing speaks against it that one more pod has what others have mounted.
+fn is_for_one_more(row: &Row, facts: &Facts, wish: &Wish) -> bool {
+    let uses = facts.uses.as_ref().unwrap();
+    let made = |volume: &Volume| volume.record.made.is_some();
+    let is_recorded = facts.volume().is_some_and(made);
+    let is_pods = |one: &Mounted| one.kubelets || is_recorded && (one.runtimes || wish.by_hand);
+    let may_be_read = uses.failure != Some(Failure::ShutDown);
+    let may_be_written = uses.failure.is_none() && !row.is_filesystem_read_only();
+    uses.mounts.iter().all(is_pods)
+        && !uses.swap
+        && uses.holders.is_empty()
+        && uses.suspended.is_none()
+        && may_be_read
+        && (wish.read_only || may_be_written)
 }
 
 fn fits(sectors: &Sectors) -> bool {

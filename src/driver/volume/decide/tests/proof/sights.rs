@@ -18,7 +18,7 @@ pub const DEVICES: [See; 3] = [
     |f| f.not_its_device = Some("a pool".into()),
 ];
 
-pub const USES: [See; 20] = [
+pub const USES: [See; 23] = [
     |_| (),
     |f| mounted(f, POD, "rw", "rw"),
     |f| mounted(f, POD, "ro", "rw"),
@@ -27,6 +27,12 @@ pub const USES: [See; 20] = [
     |f| mounted_btrfs(f, "/sub"),
     |f| mounted(f, "/var/lib/kubelet/plugins/k/mounts/a", "rw", "rw"),
     |f| mounted(f, "/srv", "rw", "rw"),
+    |f| mounted(f, GLOBAL, "rw", "rw"),
+    |f| mounted(f, MACHINE, "rw", "rw"),
+    |f| {
+        mounted(f, MACHINE, "rw", "rw");
+        mounted(f, POD, "rw", "rw");
+    },
     |f| there(f, "ext4", "rw", "rw"),
     |f| there(f, "ext4", "ro", "ro"),
     |f| there(f, "xfs", "rw", "ro"),
@@ -54,7 +60,7 @@ pub const USES: [See; 20] = [
 ];
 
 /// An encrypted volume that is open.
-pub const OPENED: [See; 6] = [
+pub const OPENED: [See; 7] = [
     |f| opened(f, LUKS),
     |f| opened(f, "another"),
     |f| {
@@ -64,6 +70,10 @@ pub const OPENED: [See; 6] = [
     |f| {
         opened(f, LUKS);
         mounted(f, POD, "rw", "rw");
+    },
+    |f| {
+        opened(f, LUKS);
+        there(f, "ext4", "rw", "rw");
     },
     |f| {
         opened(f, LUKS);
@@ -166,6 +176,7 @@ pub const ODDITIES: [See; 25] = [
     |f| volume(f).merge = Some(Merge::Waits),
     |f| volume(f).merge = Some(Merge::Failed),
     |f| volume(f).merge = Some(Merge::Runs),
+    |f| tags(f, "flexvolume.fs=ext4:u"),
 ];
 
 pub const LOCKS: [fn() -> LeaseState; 8] = [
