@@ -1,6 +1,6 @@
 //! Which volumes and groups there are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -142,25 +142,34 @@ pub fn tagged(host: &Host, tag: &str) -> Result<Vec<Volume>> {
 }
 
 /// All volumes that LVM lists, sorted by name.
-pub fn all_volumes(host: &Host) -> Result<Vec<Volume>> {
+pub(super) fn all_volumes(host: &Host) -> Result<Vec<Volume>> {
     let command = ask("lvs", LV_FIELDS, host.limits.query);
     read(host, &command, |report| report.volumes("lv"))
         .map_err(|error| explain(host, None, error))
         .context("asking LVM for all volumes")
 }
 
-/// The volumes of these groups, which are exported: `lvs` leaves those out, and `vgs` does not.
-pub fn volumes_of(host: &Host, exported: &[String]) -> Result<Vec<Volume>> {
+/// The volumes of these groups. `lvs` leaves out those of exported groups, and `vgs` does not.
+pub(super) fn volumes_of(host: &Host, groups: &[String]) -> Result<Vec<Volume>> {
     let mut command = ask("vgs", LV_FIELDS, host.limits.query);
-    for vg in exported {
+    for vg in groups {
         command = command.operand(vg.as_str());
     }
     read(host, &command, |report| report.volumes("vg"))
         .map_err(|error| explain(host, None, error))
-        .context("asking LVM for the volumes of exported groups")
+        .with_context(|| format!("asking LVM for the volumes of {}", groups.join(", ")))
 }
 
-pub fn all_groups(host: &Host) -> Result<Vec<Group>> {
+/// The names of all groups that are on the disks, which LVM tells without a lock.
+pub(super) fn group_names(host: &Host) -> Result<BTreeSet<VgName>, ToolError> {
+    let without_locks = ["--readonly", "--shared"];
+    let command = ask("vgs", "vg_name", host.limits.query).args(without_locks);
+    let rows: Vec<Named> = read(host, &command, |report| report.rows("vg"))?;
+    let names = rows.iter().filter_map(|row| VgName::parse(&row.name).ok());
+    Ok(names.collect())
+}
+
+pub(super) fn all_groups(host: &Host) -> Result<Vec<Group>> {
     let command = ask("vgs", &group_fields(), host.limits.query);
     read(host, &command, groups_in)
         .map_err(|error| explain(host, None, error))

@@ -3,6 +3,7 @@
 mod change;
 mod faults;
 mod find;
+mod listed;
 mod lockd;
 mod lost;
 mod mapped;
@@ -23,8 +24,9 @@ pub(crate) use change::{
 };
 pub use faults::{Disk, Fault, disks};
 pub use find::{
-    Found, all_groups, all_volumes, find, find_group, has_unused_table, lock_of, tagged, volumes_of,
+    Found, find, find_group, has_unused_table, lock_of, tagged,
 };
+pub use listed::{Listed, list};
 pub use lockd::{GroupLeases, LeaseState, has_lvmlockd, may_be_shared};
 pub use lost::is_lost;
 pub use mapped::{DEEPEST, Mapped, with_its_table};

@@ -221,7 +221,8 @@ impl Report {
         volumes.sort_by(|a, b| {
             (&a.id, &a.uuid, b.spread.images).cmp(&(&b.id, &b.uuid, a.spread.images))
         });
-        volumes.dedup_by(|again, one| again.uuid == one.uuid);
+        // A group that vgimportclone(8) made has volumes of the same UUIDs.
+        volumes.dedup_by(|again, one| again.target() == one.target());
         Ok(volumes)
     }
 }

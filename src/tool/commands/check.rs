@@ -10,7 +10,9 @@ use serde_json::{Map, Value};
 
 use super::config::mistakes;
 use super::idle;
-use super::survey::{Health, Inventory, OK, Outcome, Request, Verdict};
+use super::survey::{
+    Choice, Finding, Health, Inventory, NodeHealth, OK, Outcome, Request, Verdict,
+};
 use crate::output::{Printed, columns_within, indented, printed, width};
 use driver::config::Loaded;
 use driver::host::Host;
@@ -63,6 +65,8 @@ struct CheckReport {
     unwell: usize,
     /// They are nobody's, or another node has them as it should.
     not_counted: usize,
+    /// What is wrong with groups and disks, and what LVM does not tell.
+    beside_volumes: Vec<Finding>,
 }
 
 #[derive(Serialize)]
@@ -134,6 +138,7 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     } else {
         let choice;
         (choice, unknown) = inventory.choose(&args.names)?;
+        report.beside_volumes = beside_volumes(&inventory, &choice);
         let is_pool = |id: &&LvId| inventory.volume(id).is_some_and(Volume::is_pool);
         let ids = choice.ids.iter();
         let ids = ids.filter(|id| choice.named.contains(id) || !is_pool(id));
@@ -168,10 +173,23 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
         report.busy,
         report.to_repair,
         report.unwell,
+        report.beside_volumes.len(),
     ];
     printed.code = u8::from(!unknown.is_empty() || others.iter().any(|number| *number > 0));
     printed.stderr = unknown;
     Ok(printed)
+}
+
+/// What is wrong with the groups that were chosen, and with the node if all were. A volume that LVM has lost has a
+/// verdict of its own.
+fn beside_volumes(inventory: &Inventory, choice: &Choice) -> Vec<Finding> {
+    let mut node = NodeHealth::of_choice(inventory, choice);
+    node.lost.clear();
+    let groups = inventory.groups.iter();
+    let groups = groups.filter(|group| choice.groups.contains(&group.name));
+    let groups = groups.flat_map(|group| node.group(inventory, group).findings());
+    let all = node.findings().into_iter().chain(groups);
+    all.filter(Finding::is_unwell).collect()
 }
 
 /// The result for a volume that was not named itself. `None`: it is a pool.
@@ -261,7 +279,11 @@ fn in_lines(report: &CheckReport) -> String {
         row.extend(what);
         row
     });
-    let rows: Vec<Vec<String>> = rows.collect();
+    let beside = report.beside_volumes.iter().map(|finding| {
+        let about = finding.about.clone().unwrap_or_default();
+        vec![about, "unwell".to_owned(), finding.finding.clone()]
+    });
+    let rows: Vec<Vec<String>> = rows.chain(beside).collect();
     format!("{}{}\n", columns_within(&rows, width()), count(report))
 }
 
@@ -274,7 +296,10 @@ fn count(report: &CheckReport) -> String {
         (report.not_active, "not active, so not looked at"),
         (report.to_repair, "if `e2fsck -p` can repair it"),
         (report.busy, "busy"),
-        (report.unwell, "not well"),
+        (
+            report.unwell.saturating_add(report.beside_volumes.len()),
+            "not well",
+        ),
     ] {
         if number > 0 {
             let _ = write!(text, ", {number} {what}");

@@ -10,7 +10,7 @@ use strum::{EnumMessage, IntoStaticStr};
 
 use super::log;
 use super::status::Line;
-use super::survey::{Inventory, OK, Verdict};
+use super::survey::{Inventory, NodeHealth, OK, Request, Verdict};
 use crate::files;
 use crate::output::Printed;
 use driver::config::Loaded;
@@ -42,6 +42,8 @@ enum Metric {
     FilesystemUsedBytes,
     /// What is free in the volume group, in bytes.
     GroupFreeBytes,
+    /// 1 if the health of the volume group is ok, as in status, else 0.
+    GroupHealthy,
     /// Disks of the volume group that are missing.
     GroupMissingDisks,
     /// Size of the volume group, in bytes.
@@ -73,7 +75,10 @@ impl Metric {
             Self::CallsLastHour
             | Self::CallsLastHourLongestSeconds
             | Self::CallsLastHourSeconds => &["call", "outcome"],
-            Self::GroupFreeBytes | Self::GroupMissingDisks | Self::GroupSizeBytes => &["vg"],
+            Self::GroupFreeBytes
+            | Self::GroupHealthy
+            | Self::GroupMissingDisks
+            | Self::GroupSizeBytes => &["vg"],
             Self::LogReadable => &[],
             Self::NextMountRefused => &["vg", "lv", "verdict", "reason"],
             _ => &["vg", "lv"],
@@ -118,8 +123,10 @@ pub fn run(host: &Host, config: &Loaded, dir: Option<&Path>) -> Result<Printed> 
     let inventory = Inventory::take(host, config)?;
     let mut metrics = Metrics::default();
     metrics.add(Metric::BuildInfo, &[env!("CARGO_PKG_VERSION")], 1.0);
-    add_groups(&mut metrics, &inventory);
+    let node = NodeHealth::of(&inventory);
+    add_groups(&mut metrics, &inventory, &node);
     add_volumes(&mut metrics, &inventory);
+    add_lost(&mut metrics, &inventory, &node);
     add_calls(&mut metrics, &inventory);
     let text = metrics.text();
     let Some(dir) = dir else {
@@ -132,8 +139,14 @@ pub fn run(host: &Host, config: &Loaded, dir: Option<&Path>) -> Result<Printed> 
 }
 
 #[allow(clippy::cast_precision_loss)] // every sample is a float
-fn add_groups(metrics: &mut Metrics, inventory: &Inventory) {
+fn add_groups(metrics: &mut Metrics, inventory: &Inventory, node: &NodeHealth) {
+    for vg in node.silent.keys() {
+        metrics.add(Metric::GroupHealthy, &[vg.as_str()], 0.0);
+    }
     for group in &inventory.groups {
+        let is_well = node.group(inventory, group).word() == OK;
+        let healthy = f64::from(u8::from(is_well));
+        metrics.add(Metric::GroupHealthy, &[&group.name], healthy);
         for (name, value) in [
             (Metric::GroupSizeBytes, group.size.get()),
             (Metric::GroupFreeBytes, group.free.get()),
@@ -192,6 +205,23 @@ fn add_volumes(metrics: &mut Metrics, inventory: &Inventory) {
     }
 }
 
+/// Volumes of pods that LVM does not list any more: what an alert asks for.
+#[allow(clippy::cast_precision_loss)]
+fn add_lost(metrics: &mut Metrics, inventory: &Inventory, node: &NodeHealth) {
+    for id in &node.lost {
+        let labels = [id.vg().as_str(), id.lv().as_str()];
+        let pods = inventory.pods_of(id).len();
+        metrics.add(Metric::VolumeActive, &labels, 1.0);
+        metrics.add(Metric::VolumeHealthy, &labels, 0.0);
+        metrics.add(Metric::VolumePods, &labels, pods as f64);
+        let (verdict, _) = inventory.verdict(id, Request::default());
+        let [vg, lv] = labels;
+        let labels = [vg, lv, verdict.word(), verdict.why().unwrap_or_default()];
+        let is_refused = f64::from(u8::from(verdict.would_not_mount()));
+        metrics.add(Metric::NextMountRefused, &labels, is_refused);
+    }
+}
+
 fn is_refused(line: &Line) -> bool {
     line.next_mount
         .as_ref()
@@ -213,7 +243,8 @@ fn add_calls(metrics: &mut Metrics, inventory: &Inventory) {
     }
     for ((call, outcome), took) in &by_outcome {
         let longest = took.iter().max().copied().unwrap_or_default() as f64;
-        let all = took.iter().sum::<u64>() as f64;
+        // Anybody may have written the log: a sum of integers could overflow.
+        let all: f64 = took.iter().map(|took| *took as f64).sum();
         for (name, value) in [
             (Metric::CallsLastHour, took.len() as f64),
             (Metric::CallsLastHourSeconds, all / 1000.0),

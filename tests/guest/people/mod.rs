@@ -2,6 +2,7 @@
 
 mod day_two;
 mod idle;
+mod judged;
 mod moving;
 mod only_looks;
 mod operator;

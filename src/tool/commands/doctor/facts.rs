@@ -7,14 +7,14 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::host::all_tools;
-use crate::commands::survey::{GroupHealth, Health, Inventory, Request};
+use crate::commands::survey::{GroupHealth, Health, Inventory, NodeHealth, Request};
 use crate::files;
 use crate::kubelet::{self, Kubelet};
 use driver::config::{Config, Loaded};
 use driver::host::Host;
 use driver::host::trust::require_roots;
-use driver::lvm::{self, Disk, KeptAway, Udev, Volume};
-use driver::names::{LvId, VgName};
+use driver::lvm::{Udev, Volume};
+use driver::names::VgName;
 use driver::volume::lock::LOCK_DIR;
 
 pub struct NodeFacts {
@@ -40,11 +40,7 @@ pub struct LvmFacts {
     /// Sorted by name.
     pub volumes: Vec<Health>,
     pub groups: Vec<GroupHealth>,
-    pub kept_away: Vec<KeptAway>,
-    /// The disks that LVM cannot use as they are.
-    pub disks: Vec<Disk>,
-    /// Volumes of pods that LVM does not know any more.
-    pub lost: BTreeSet<LvId>,
+    pub node: NodeHealth,
 }
 
 impl NodeFacts {
@@ -115,27 +111,21 @@ impl LvmFacts {
             Health::of(&inventory, volume, is_mountable.then_some(request)).0
         };
         let volumes = inventory.volumes.iter().map(look).collect();
-        let (kept_away, disks) = (inventory.kept_away(), lvm::disks(host)?);
+        let node = NodeHealth::of(&inventory);
         // No pod can name another one.
         let named = inventory.groups.iter();
         let named = named.filter(|group| VgName::parse(&group.name).is_ok());
-        let groups = named.map(|group| {
-            let its = disks.iter().filter(|disk| disk.vg == group.name);
-            GroupHealth {
-                disks: its.cloned().collect(),
-                ..GroupHealth::of(&inventory, group, &kept_away)
-            }
-        });
+        let groups = named.map(|group| node.group(&inventory, group));
         Ok(Self {
             volumes,
-            lost: inventory.lost(),
             groups: groups.collect(),
-            kept_away,
-            disks,
+            node,
         })
     }
 
-    pub fn has_group(&self, vg: &str) -> bool {
-        self.groups.iter().any(|one| one.group.name == vg)
+    /// Whether a group is on this node's disks, even if LVM says nothing of it.
+    pub fn has_group(&self, vg: &VgName) -> bool {
+        let mut groups = self.groups.iter();
+        groups.any(|one| one.group.name == vg.as_str()) || self.node.silent.contains_key(vg)
     }
 }

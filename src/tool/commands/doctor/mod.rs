@@ -35,13 +35,7 @@ const OF_NODE: [OfNode; 7] = [
     host::lvm,
 ];
 
-const OF_LVM: [OfLvm; 5] = [
-    groups::config,
-    groups::kept_away,
-    groups::duplicate_disks,
-    groups::lost,
-    groups::left_out,
-];
+const OF_LVM: [OfLvm; 2] = [groups::config, groups::left_out];
 
 /// `quiet`: prints only what is not well.
 pub fn run(host: &Host, config: &Loaded, json: bool, quiet: bool) -> Result<Printed> {
@@ -64,6 +58,7 @@ fn findings(facts: &NodeFacts) -> Findings {
     for check in OF_LVM {
         findings.add(check(facts, lvm));
     }
+    findings.add(lvm.node.findings());
     findings.add(lvm.groups.iter().flat_map(GroupHealth::findings));
     // Of findings in the same words the first one is told.
     let (ours, others): (Vec<_>, Vec<_>) = lvm.volumes.iter().partition(|one| one.is_ours);

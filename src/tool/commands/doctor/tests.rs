@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 
 use super::facts::LvmFacts;
 use super::*;
-use crate::commands::survey::{Outcome, Verdict};
+use crate::commands::survey::{NodeHealth, Outcome, Verdict};
 use crate::kubelet::Kubelet;
 use driver::config::{Config, VolumeGroup};
 use driver::host::{Lack, own_name};
@@ -86,6 +86,12 @@ fn short_disk() -> GroupDisk {
     }
 }
 
+fn kept(vg: &str) -> KeptAway {
+    let (vg, owner) = (vg.to_owned(), "of host other".to_owned());
+    let why = format!("{vg} is another host's");
+    KeptAway { vg, owner, why }
+}
+
 fn group(name: &str) -> GroupHealth {
     let group = Group {
         name: name.to_owned(),
@@ -123,9 +129,7 @@ fn well() -> NodeFacts {
         lvm: Ok(LvmFacts {
             volumes: volumes(),
             groups: vec![group("vg")],
-            kept_away: Vec::new(),
-            disks: Vec::new(),
-            lost: BTreeSet::new(),
+            node: NodeHealth::default(),
         }),
     }
 }
@@ -146,9 +150,7 @@ impl NodeFacts {
 
     fn fault(&mut self, fault: Fault) {
         let (vg, path) = ("vg".to_owned(), "/dev/sdb".into());
-        let disks = vec![Disk { vg, path, fault }];
-        self.group().disks.clone_from(&disks);
-        self.lvm().disks = disks;
+        self.group().disks = vec![Disk { vg, path, fault }];
     }
 
     fn group(&mut self) -> &mut GroupHealth {
@@ -164,12 +166,10 @@ impl NodeFacts {
         self.missing_tools.insert(tool);
     }
 
-    fn kept(&mut self, vg: &str) -> KeptAway {
-        let (vg, owner) = (vg.to_owned(), "of host other".to_owned());
-        let why = format!("{vg} is another host's");
-        let kept = KeptAway { vg, owner, why };
-        self.lvm().kept_away.push(kept.clone());
-        kept
+    /// A group of another host that LVM does not list.
+    fn hide(&mut self, vg: &str, is_named: bool) {
+        let kept = kept(vg);
+        self.lvm().node.hidden = vec![(kept, is_named)];
     }
 
     fn next(&mut self, lv: &str, outcome: Outcome) {
@@ -219,11 +219,13 @@ const ROWS: &[Row] = &[
     ("volume-health", "warning", "vg/pool", "lvs -a -o +devices,lv_health_status vg\"", |f| f.of("pool").volume.health = "partial".to_owned()),
     ("pool-full", "warning", "vg/thin", "its thin pool vg/pool is nearly full", |f| { let mut pool = f.of("pool").volume.clone(); pool.data_percent = Some(95.0); f.of("thin").pool = Some(pool); }),
     ("missing-disks", "failed", "vg", "2 disks are missing", |f| f.group().group.missing = 2),
-    ("mounts", "failed", "vg/gone", "pvs -a", |f| f.lvm().lost = LvId::parse("vg/gone").into_iter().collect()),
+    ("mounts", "failed", "vg/gone", "pvs -a", |f| f.lvm().node.lost = LvId::parse("vg/gone").into_iter().collect()),
     ("lvm", "failed", "", "broken", |f| f.lvm = Err("broken".to_owned())),
+    ("lvm", "failed", "", "no answer", |f| f.lvm().node.disks_unknown = Some("no answer".to_owned())),
+    ("lvm", "failed", "mute", "no lock", |f| { f.lvm().node.silent.insert(VgName::parse("mute").unwrap(), "no lock".to_owned()); }),
     ("duplicate-groups", "failed", "vg", "vgrename UUID vg-2", |f| f.group().twins = 2),
-    ("groups", "note", "away", "another host's", |f| { f.kept("away"); }),
-    ("groups", "failed", "vg", "another host's", |f| { let kept = f.kept("vg"); f.group().kept = Some(kept); }),
+    ("groups", "note", "away", "another host's", |f| f.hide("away", false)),
+    ("groups", "failed", "vg", "another host's", |f| f.group().kept = Some(kept("vg"))),
     ("groups", "warning", "vg", "vgimport vg", |f| f.group().group.exported = true),
     ("groups", "note", "vg", "vgimport vg", |f| (f.group().group.exported, f.group().is_ours) = (true, false)),
     ("room", "warning", "vg", "vgs -o +vg_mda_size,vg_mda_free vg", |f| f.group().group.metadata_free = Bytes::new(MIB / 20)),
@@ -234,6 +236,7 @@ const ROWS: &[Row] = &[
     ("snapshot-full", "warning", "vg/snap", "lvextend --extents +20%ORIGIN vg/snap", |f| f.of("snap").volume.data_percent = Some(80.0)),
     ("merge", "warning", "vg/data", "lvs -a -o +lv_merging,devices vg", |f| f.of("data").volume.merge = Some(Merge::Waits)),
     ("merge", "warning", "vg/data", "when the snapshot's disk works again", |f| f.of("data").volume.merge = Some(Merge::Failed)),
+    ("suspended", "warning", "vg/data", "dmsetup resume vg-data", |f| { f.of("data").suspended = Some("vg-data".to_owned()); f.refuse("data", Reason::HeldElsewhere(None)); }),
     ("next-mount", "failed", "vg/data", "[swap]", |f| f.refuse("data", Reason::Swap)),
     ("next-mount", "warning", "vg/data", "broken", |f| f.next("data", Outcome::Unknown("broken".to_owned()))),
     ("filesystem-errors", "failed", "vg/data", "dmesg", |f| f.of("data").failed = Some(Reason::Swap)),
@@ -374,7 +377,7 @@ fn young_watched_and_already_named_things_are_no_fault() {
         assert_eq!(facts.bad(), (Vec::new(), 0), "{name}");
     }
     let mut facts = well();
-    facts.kept("away");
+    facts.hide("away", true);
     facts.table("away", VolumeGroup::default());
     let verdicts = facts
         .bad()

@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::commands::survey::{Choice, Finding, GroupHealth, Inventory, Severity};
+use crate::commands::survey::{Choice, Finding, GroupHealth, Inventory, NodeHealth, Severity};
 use crate::output::{
     self, Printed, bold, columns, columns_of, counted, cut, percent, printed, red, share, titles,
     yellow,
@@ -50,6 +50,7 @@ struct GroupLine {
     free_bytes: u64,
     missing_disks: u64,
     exported: bool,
+    health: String,
 }
 
 #[derive(Default, Serialize)]
@@ -60,6 +61,10 @@ struct StatusReport {
     not_used: BTreeMap<String, String>,
     /// Mounted by pods, and unknown to LVM.
     lost: BTreeSet<String>,
+    /// The groups of which LVM said nothing, and why.
+    silent: BTreeMap<String, String>,
+    /// Why LVM does not tell of its disks.
+    disks_unknown: Option<String>,
 }
 
 /// `flexvolume-lvm status`.
@@ -91,9 +96,7 @@ pub fn run(host: &Host, config: &Loaded, args: &StatusArgs) -> Result<Printed> {
 fn list(inventory: &Inventory, choice: &Choice, args: &StatusArgs) -> Result<Printed> {
     let mut report = StatusReport::default();
     let mut rows = Vec::new();
-    let is_all = args.names.is_empty();
-    let kept = is_all.then(|| inventory.kept_away());
-    let kept = kept.unwrap_or_default();
+    let node = NodeHealth::of_choice(inventory, choice);
     if !args.unwell && !args.json {
         inventory.forgo_log();
     }
@@ -111,7 +114,7 @@ fn list(inventory: &Inventory, choice: &Choice, args: &StatusArgs) -> Result<Pri
     for name in names {
         let group = inventory.groups.iter().find(|group| group.name == name);
         if let Some(group) = group.filter(|_| choice.groups.contains(name)) {
-            let health = GroupHealth::of(inventory, group, &kept);
+            let health = node.group(inventory, group);
             let findings = health.findings();
             if !args.unwell || findings.iter().any(Finding::is_unwell) {
                 rows.push(group_cells(inventory, &health, &findings));
@@ -121,6 +124,7 @@ fn list(inventory: &Inventory, choice: &Choice, args: &StatusArgs) -> Result<Pri
                     free_bytes: group.free.get(),
                     missing_disks: group.missing,
                     exported: group.exported,
+                    health: health.word(),
                 });
             }
         }
@@ -136,23 +140,27 @@ fn list(inventory: &Inventory, choice: &Choice, args: &StatusArgs) -> Result<Pri
             report.volumes.push(line);
         }
     }
-    for KeptAway { vg, owner, .. } in kept {
-        if inventory.has_group(&vg) {
-            continue;
-        }
+    for (KeptAway { vg, owner, .. }, is_named) in &node.hidden {
         // Nothing is wrong with another host's group, unless pods of this one are to have it.
-        if !args.unwell || inventory.is_named(&vg) {
-            rows.push(kept_cells(&vg, &owner));
+        if !args.unwell || *is_named {
+            rows.push(bare_cells(vg, owner.clone()));
         }
-        report.not_used.insert(vg, owner);
+        report.not_used.insert(vg.clone(), owner.clone());
     }
+    for (vg, why) in &node.silent {
+        rows.push(bare_cells(vg.as_str(), red("LVM is silent")));
+        report.silent.insert(vg.to_string(), why.clone());
+    }
+    report.lost = node.lost.iter().map(LvId::to_string).collect();
+    report.disks_unknown.clone_from(&node.disks_unknown);
     let mut text = if inventory.groups.is_empty() && rows.is_empty() {
         "LVM shows no volume groups; see `vgs`, `pvs`\n".to_owned()
     } else {
         in_columns(&rows)
     };
-    if is_all {
-        report.lost = inventory.lost().iter().map(LvId::to_string).collect();
+    let unanswered = report.silent.values().chain(&report.disks_unknown);
+    for why in unanswered {
+        let _ = writeln!(text, "{}", red(why));
     }
     for id in &report.lost {
         let lost = format!("{id} is mounted for pods, and LVM does not know it any more");
@@ -168,7 +176,7 @@ fn list(inventory: &Inventory, choice: &Choice, args: &StatusArgs) -> Result<Pri
             own_name()
         );
     }
-    let is_unwell = rows.len().saturating_add(report.lost.len()) > 0;
+    let is_unwell = !rows.is_empty() || !report.lost.is_empty() || report.disks_unknown.is_some();
     if args.unwell && !is_unwell {
         "all is well\n".clone_into(&mut text);
     }
@@ -248,17 +256,9 @@ fn group_cells(inventory: &Inventory, health: &GroupHealth, findings: &[Finding]
     ]
 }
 
-/// The row of a group that is on this node's disks, and that this node does not use.
-fn kept_cells(vg: &str, owner: &str) -> Cells {
+/// The row of a group that is on this node's disks, and of which no more is known.
+fn bare_cells(vg: &str, health: String) -> Cells {
     let [name, group] = [bold(vg), "group".to_owned()];
     let none = String::new;
-    vec![
-        name,
-        owner.to_owned(),
-        none(),
-        none(),
-        group,
-        none(),
-        none(),
-    ]
+    vec![name, health, none(), none(), group, none(), none()]
 }

@@ -23,6 +23,8 @@ pub struct Choice {
     pub named: BTreeSet<LvId>,
     /// The groups to show.
     pub groups: BTreeSet<String>,
+    /// Whether nothing was named, so that these are all.
+    pub is_all: bool,
 }
 
 impl Choice {
@@ -40,7 +42,9 @@ impl Inventory<'_> {
         let (mut choice, mut unknown) = (Choice::default(), String::new());
         if words.is_empty() {
             choice.ids = self.volumes.iter().map(|v| v.id.clone()).collect();
+            choice.ids.extend(self.lost());
             choice.groups = self.groups.iter().map(|g| g.name.clone()).collect();
+            choice.is_all = true;
             return Ok((choice, unknown));
         }
         for word in words {
@@ -55,7 +59,7 @@ impl Inventory<'_> {
     }
 
     fn add(&self, choice: &mut Choice, word: &str) -> Result<()> {
-        if self.has_group(word) {
+        if self.has_group(word) || self.why_silent(word).is_some() {
             choice.groups.insert(word.to_owned());
             let ids = self.volumes.iter().map(|volume| &volume.id);
             let its = ids.filter(|id| id.vg().as_str() == word);
@@ -143,9 +147,13 @@ impl Inventory<'_> {
 
     /// Fails if a volume that was named is missing.
     pub fn require(&self, choice: &Choice) -> Result<()> {
-        for id in &choice.ids {
+        // Of all, those that LVM has lost are told by themselves.
+        for id in choice.ids.iter().filter(|_| !choice.is_all) {
             if self.volume(id).is_none() {
                 let vg = id.vg().as_str();
+                if let Some(why) = self.why_silent(vg) {
+                    bail!("{why}");
+                }
                 if matches!(Device::find(self.host.kernel, id), Ok(Some(_))) {
                     bail!("{}", Reason::Unknown.of(id));
                 }

@@ -1,6 +1,7 @@
 //! What is wrong with a volume group, and which command helps.
 
 use super::finding::Finding;
+use super::health::OK;
 use super::inventory::Inventory;
 use crate::output::counted;
 use driver::host::own_name;
@@ -16,13 +17,17 @@ pub struct GroupHealth {
     pub is_ours: bool,
     /// Why this node does not use it.
     pub kept: Option<KeptAway>,
-    /// Its disks that are missing, or are back and not used yet. Empty, too, if LVM was not asked.
+    /// Its disks that LVM cannot use as they are.
     pub disks: Vec<Disk>,
 }
 
 impl GroupHealth {
-    /// `kept`: the groups that this node does not use, if LVM was asked.
-    pub fn of(inventory: &Inventory, group: &Group, kept: &[KeptAway]) -> Self {
+    pub fn of(
+        inventory: &Inventory,
+        group: &Group,
+        disks: Vec<Disk>,
+        kept: Option<KeptAway>,
+    ) -> Self {
         let vg = &group.name;
         let twins = inventory.groups.iter().filter(|other| other.name == *vg);
         let volumes = inventory.volumes.iter();
@@ -30,8 +35,8 @@ impl GroupHealth {
         Self {
             twins: twins.count(),
             is_ours: inventory.is_named(vg) || its.any(|volume| inventory.is_ours(volume)),
-            kept: kept.iter().find(|kept| kept.vg == *vg).cloned(),
-            disks: Vec::new(),
+            kept,
+            disks,
             group: group.clone(),
         }
     }
@@ -40,12 +45,19 @@ impl GroupHealth {
         let mut all = Vec::new();
         all.extend(self.twins());
         all.extend(self.kept_away());
+        all.extend(self.duplicate_disks());
         all.extend(self.returned());
         all.extend(self.missing());
         all.extend(self.short());
         all.extend(self.metadata());
         let all = all.into_iter().map(|one: Finding| one.on(&self.group.name));
         all.collect()
+    }
+
+    /// What is wrong with it, in a word.
+    pub fn word(&self) -> String {
+        let mut all = self.findings().into_iter().filter(Finding::is_unwell);
+        all.next().map_or_else(|| OK.to_owned(), |worst| worst.word)
     }
 
     fn twins(&self) -> Option<Finding> {
@@ -65,6 +77,24 @@ impl GroupHealth {
         }
         let kept = self.kept.as_ref()?;
         Some(Finding::failed("groups", &kept.why).word(&kept.owner))
+    }
+
+    fn duplicate_disks(&self) -> impl Iterator<Item = Finding> {
+        self.with(Fault::Duplicate).map(|disk| {
+            let (vg, path) = (&self.group.name, disk.path.shown());
+            let finding =
+                format!("{path} says that it is a disk of this group, and so does another");
+            let finding = Finding::failed("duplicate-disks", finding).word("duplicate disk");
+            let finding = finding.why(
+                "until that is mended, LVM neither activates nor changes a volume of the group",
+            );
+            // LVM does not know either which of them is the copy.
+            finding.run(format!(
+                "lsblk -o NAME,SIZE,SERIAL,WWN, and for the one that is the copy: \
+                 vgimportclone --basevgname {vg}-2 DISK; of two paths to one disk leave one \
+                 out by `filter` in lvm.conf"
+            ))
+        })
     }
 
     fn returned(&self) -> impl Iterator<Item = Finding> {

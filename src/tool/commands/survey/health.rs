@@ -149,13 +149,16 @@ impl Health {
     /// All that is wrong, and why the next mount is refused, each once.
     pub fn findings(&self) -> Vec<Finding> {
         let refusal = self.verdict.as_ref().and_then(Verdict::refusal);
-        let is_said = |fault: &Finding| match refusal {
-            None => false,
-            Some(reason) if fault.check == "volume-health" => reason.is_broken(),
-            Some(Reason::Header { .. }) => fault.check == "luks-header",
-            Some(Reason::PoolFull { .. }) => fault.check == "pool-full",
-            Some(Reason::MergeWaits | Reason::MergeFailed) => fault.check == "merge",
-            Some(_) => fault.check == "suspended",
+        let is_said = |fault: &Finding| match fault.check {
+            "volume-health" => refusal.is_some_and(Reason::is_broken),
+            "luks-header" => matches!(refusal, Some(Reason::Header { .. })),
+            "pool-full" => matches!(refusal, Some(Reason::PoolFull { .. })),
+            "merge" => matches!(refusal, Some(Reason::MergeWaits | Reason::MergeFailed)),
+            "suspended" => matches!(
+                refusal,
+                Some(Reason::Suspended(_) | Reason::SuspendedInside(_))
+            ),
+            _ => false,
         };
         let faults = self.faults().into_iter().filter(|fault| !is_said(fault));
         let all = faults.chain(self.next_mount());

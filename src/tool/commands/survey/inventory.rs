@@ -11,13 +11,13 @@ use anyhow::Result;
 use super::health::nearly_lost;
 use super::look::{Request, SeenVolume, look};
 use super::objection::objection;
-use super::pods::Pods;
+use super::pods::{Pods, uids_of};
 use super::verdict::Verdict;
 use crate::commands::log;
 use driver::config::{Config, Loaded};
 use driver::crypt;
 use driver::host::{DeviceNumber, Host, Lack, Space};
-use driver::lvm::{self, Group, GroupLeases, KeptAway, LeaseState, Volume};
+use driver::lvm::{self, Group, GroupLeases, KeptAway, LeaseState, Listed, Volume};
 use driver::mount::{KubeletPath, Row, is_kubelets};
 use driver::names::{LvId, VgName};
 use driver::volume::{
@@ -31,6 +31,8 @@ pub struct Inventory<'a> {
     /// All visible volumes, pools among them.
     pub volumes: Vec<Volume>,
     pub groups: Vec<Group>,
+    /// The groups of which LVM said nothing, and why.
+    pub silent: BTreeMap<VgName, String>,
     /// The devices of active volumes. A pool has none that anybody opens.
     devices: BTreeMap<LvId, Device>,
     /// The devices inside encrypted volumes that are open: these are mounted.
@@ -51,14 +53,11 @@ impl<'a> Inventory<'a> {
     pub fn take(host: &'a Host<'a>, loaded: &'a Loaded) -> Result<Self> {
         let config = &loaded.config;
         let began = Instant::now();
-        let (mut volumes, groups) = (lvm::all_volumes(host)?, lvm::all_groups(host)?);
-        let exported = groups.iter().filter(|group| group.exported);
-        let exported: Vec<String> = exported.map(|group| group.name.clone()).collect();
-        if !exported.is_empty() {
-            // Without them the group itself is told.
-            volumes.extend(lvm::volumes_of(host, &exported).unwrap_or_default());
-            volumes.sort_by(|one, other| one.id.cmp(&other.id));
-        }
+        let Listed {
+            volumes,
+            groups,
+            silent,
+        } = lvm::list(host)?;
         let asked = began.elapsed();
         let devices = volumes.iter().filter(|volume| !volume.is_pool());
         let devices = devices.filter_map(|volume| Device::find(host.kernel, &volume.id).ok()?);
@@ -71,6 +70,7 @@ impl<'a> Inventory<'a> {
             devices,
             insides: all_inside(host.kernel),
             groups,
+            silent,
             tables: Tables::read(host.kernel)?,
             pods: Pods::read(host.kernel),
             asked,
@@ -95,7 +95,7 @@ impl<'a> Inventory<'a> {
 
     /// The device of a volume that is, or can be, mounted: of an encrypted one the device inside.
     pub fn top<'b>(&'b self, device: &'b Device) -> &'b Device {
-        let is_its = |inside: &&Device| inside.lv_uuid == device.lv_uuid;
+        let is_its = |inside: &&Device| inside.target() == device.target();
         self.insides.iter().find(is_its).unwrap_or(device)
     }
 
@@ -123,7 +123,20 @@ impl<'a> Inventory<'a> {
         let numbers: BTreeSet<DeviceNumber> = pods.map(Row::block_device).collect();
         let others = numbers.difference(&known);
         let ids = others.filter_map(|number| Some(volume_of(kernel, *number)?.id));
-        ids.filter(|id| self.volume(id).is_none()).collect()
+        let is_lost = |id: &LvId| self.volume(id).is_none() && !self.silent.contains_key(id.vg());
+        ids.filter(is_lost).collect()
+    }
+
+    /// The UIDs of the pods that have a volume mounted, whether LVM lists it or not.
+    pub fn pods_of(&self, id: &LvId) -> BTreeSet<&str> {
+        let kernel = self.host.kernel;
+        let rows = self.tables.mounts.rows().iter();
+        let is_its = |row: &&Row| {
+            self.is_pods(row)
+                && volume_of(kernel, row.block_device()).is_some_and(|device| device.id == *id)
+        };
+        let rows: Vec<&Row> = rows.filter(is_its).collect();
+        uids_of(&rows)
     }
 
     /// Whether a volume that several nodes share is active here and nothing uses it.
@@ -320,7 +333,14 @@ impl<'a> Inventory<'a> {
         names.any(|name| name.as_str() == vg)
     }
 
+    /// Whether LVM lists a group.
     pub fn has_group(&self, vg: &str) -> bool {
         self.groups.iter().any(|group| group.name == vg)
+    }
+
+    /// Why LVM says nothing of a group that is on this node's disks.
+    pub fn why_silent(&self, vg: &str) -> Option<&String> {
+        let mut all = self.silent.iter();
+        all.find_map(|(name, why)| (name.as_str() == vg).then_some(why))
     }
 }

@@ -1,0 +1,78 @@
+//! All volume groups and volumes of this node, as far as LVM answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Error, Result};
+
+use super::find::{all_groups, all_volumes, find_group, group_names, volumes_of};
+use super::report::{Group, Volume};
+use crate::host::Host;
+use crate::names::VgName;
+
+#[derive(Default)]
+pub struct Listed {
+    /// All visible volumes, sorted by name, pools among them.
+    pub volumes: Vec<Volume>,
+    pub groups: Vec<Group>,
+    /// The groups of which LVM said nothing, and why.
+    pub silent: BTreeMap<VgName, String>,
+}
+
+/// Asks LVM for everything at once. If that fails, asks for each group by itself: a group that LVM cannot read now must
+/// not hide the others.
+///
+/// # Errors
+/// LVM does not answer for any group.
+pub fn list(host: &Host) -> Result<Listed> {
+    let at_once = || -> Result<Listed> {
+        let (volumes, groups) = (all_volumes(host)?, all_groups(host)?);
+        Ok(Listed {
+            volumes,
+            groups,
+            silent: BTreeMap::new(),
+        })
+    };
+    let mut listed = at_once().or_else(|error| one_by_one(host, error))?;
+    let exported = listed.groups.iter().filter(|group| group.exported);
+    let exported: Vec<String> = exported.map(|group| group.name.clone()).collect();
+    if !exported.is_empty() {
+        // Without them the group itself is told.
+        let volumes = volumes_of(host, &exported).unwrap_or_default();
+        listed.volumes.extend(volumes);
+    }
+    listed.volumes.sort_by(|one, other| one.id.cmp(&other.id));
+    Ok(listed)
+}
+
+/// `error`: why LVM does not answer for all at once.
+fn one_by_one(host: &Host, error: Error) -> Result<Listed> {
+    let mut listed = Listed::default();
+    let names: BTreeSet<VgName> = group_names(host).unwrap_or_default();
+    for vg in names {
+        let its = || -> Result<(Option<Group>, Vec<Volume>)> {
+            let group = find_group(host, &vg)?;
+            let is_exported = group.as_ref().is_some_and(|group| group.exported);
+            let name = [vg.to_string()];
+            // Those of exported groups come after all.
+            let volumes = if is_exported {
+                Vec::new()
+            } else {
+                volumes_of(host, &name)?
+            };
+            Ok((group, volumes))
+        };
+        match its() {
+            Ok((group, volumes)) => {
+                listed.groups.extend(group);
+                listed.volumes.extend(volumes);
+            }
+            Err(why) => {
+                listed.silent.insert(vg, format!("{why:#}"));
+            }
+        }
+    }
+    if listed.groups.is_empty() {
+        return Err(error);
+    }
+    Ok(listed)
+}

@@ -1,0 +1,118 @@
+//! What is wrong with the groups, disks and volumes that LVM does not list, and which command helps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::choice::Choice;
+use super::finding::Finding;
+use super::group::GroupHealth;
+use super::inventory::Inventory;
+use driver::lvm::{self, Disk, Group, KeptAway};
+use driver::names::{LvId, VgName};
+use driver::volume::Reason;
+
+/// What LVM says of the node besides its list of groups and volumes.
+#[derive(Default)]
+pub struct NodeHealth {
+    /// The groups of which LVM said nothing, and why.
+    pub silent: BTreeMap<VgName, String>,
+    /// The groups on this node's disks that the node does not use.
+    pub kept_away: Vec<KeptAway>,
+    /// Those of them that LVM does not list, and whether the config has a table for each.
+    pub hidden: Vec<(KeptAway, bool)>,
+    /// Volumes of pods that LVM does not know any more.
+    pub lost: BTreeSet<LvId>,
+    /// The disks that LVM cannot use as they are.
+    pub disks: Vec<Disk>,
+    /// Why LVM does not tell of its disks.
+    pub disks_unknown: Option<String>,
+}
+
+impl NodeHealth {
+    /// Asks LVM for all disks, and for the groups that it does not list.
+    pub fn of(inventory: &Inventory) -> Self {
+        let kept_away = inventory.kept_away();
+        let hidden = kept_away
+            .iter()
+            .filter(|kept| !inventory.has_group(&kept.vg));
+        let hidden = hidden.map(|kept| (kept.clone(), inventory.is_named(&kept.vg)));
+        Self {
+            silent: inventory.silent.clone(),
+            hidden: hidden.collect(),
+            lost: inventory.lost(),
+            kept_away,
+            ..Self::of_disks(inventory)
+        }
+    }
+
+    /// The same of what a person chose: all, some groups, or volumes only.
+    pub fn of_choice(inventory: &Inventory, choice: &Choice) -> Self {
+        if choice.is_all {
+            return Self::of(inventory);
+        }
+        if choice.groups.is_empty() {
+            return Self::default();
+        }
+        let silent = inventory.silent.iter();
+        let silent = silent.filter(|(vg, _)| choice.groups.contains(vg.as_str()));
+        Self {
+            silent: silent.map(|(vg, why)| (vg.clone(), why.clone())).collect(),
+            ..Self::of_disks(inventory)
+        }
+    }
+
+    fn of_disks(inventory: &Inventory) -> Self {
+        let (disks, disks_unknown) = match lvm::disks(inventory.host) {
+            Ok(disks) => (disks, None),
+            Err(error) => (Vec::new(), Some(format!("{error:#}"))),
+        };
+        Self {
+            disks,
+            disks_unknown,
+            ..Self::default()
+        }
+    }
+
+    /// What may be wrong with a group that LVM lists.
+    pub fn group(&self, inventory: &Inventory, group: &Group) -> GroupHealth {
+        let its = self.disks.iter().filter(|disk| disk.vg == group.name);
+        let kept = self.kept_away.iter().find(|kept| kept.vg == group.name);
+        GroupHealth::of(inventory, group, its.cloned().collect(), kept.cloned())
+    }
+
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut all = Vec::new();
+        all.extend(self.disks_unknown());
+        all.extend(self.silent());
+        all.extend(self.hidden());
+        all.extend(self.lost());
+        all
+    }
+
+    fn disks_unknown(&self) -> Option<Finding> {
+        let why = self.disks_unknown.as_ref()?;
+        Some(Finding::failed("lvm", why).word("disks unknown"))
+    }
+
+    fn silent(&self) -> impl Iterator<Item = Finding> {
+        self.silent.iter().map(|(vg, why)| {
+            let finding = Finding::failed("lvm", why).word("LVM is silent");
+            let finding = finding.why("no volume of the group can be looked at");
+            finding.on(vg)
+        })
+    }
+
+    fn hidden(&self) -> impl Iterator<Item = Finding> {
+        self.hidden.iter().map(|(kept, is_named)| {
+            let finding = Finding::warning("groups", &kept.why).word(&kept.owner);
+            // Nothing is wrong with another host's group, unless pods of this one are to have it.
+            finding.noted_unless(*is_named).on(&kept.vg)
+        })
+    }
+
+    fn lost(&self) -> impl Iterator<Item = Finding> {
+        self.lost.iter().map(|id| {
+            let finding = Finding::failed("mounts", Reason::Unknown.of(id)).word("lost");
+            finding.why("pods have it mounted").run("pvs -a").on(id)
+        })
+    }
+}
