@@ -211,3 +211,26 @@ fn an_e2fsck_that_does_not_know_a_feature_says_so_itself() {
     put(&device, COMPATIBLE, &[0]);
     node.up("pod", &volume);
 }
+
+#[test]
+fn a_mount_does_not_wait_for_a_check_that_reads() {
+    let (group, volume) = Group::with_data("unhindered");
+    let waits = "case \" $* \" in *' -n '*) echo $$ >> $HERE/e2fsck.runs; \
+         while [ ! -e $HERE/go ]; do sleep 0.1; done ;; esac; exec $REAL \"$@\"";
+    let (tools, node) = Tools::new().put("e2fsck", waits).node();
+    node.write("pod", &volume, "page");
+    run(
+        "debugfs",
+        &["-w", "-R", "set_super_value state 2", &volume.device()],
+    );
+    let id = group.path("data");
+    let (said, code) = std::thread::scope(|scope| {
+        let check = scope.spawn(|| node.says(&["check", &id]));
+        tools.wait_for("e2fsck");
+        assert_eq!(read(&node.up("pod", &volume).join("page")), "page");
+        tools.let_go();
+        check.join().unwrap()
+    });
+    assert!(said.contains("bind from") && code == 0, "{code} {said}");
+    node.down("pod", &volume);
+}

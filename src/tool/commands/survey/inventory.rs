@@ -21,7 +21,8 @@ use driver::lvm::{self, Group, GroupLeases, KeptAway, LeaseState, Listed, Volume
 use driver::mount::{KubeletPath, Row, is_kubelets};
 use driver::names::{LvId, VgName};
 use driver::volume::{
-    Device, Facts, Known, Place, Reason, Subject, Tables, all_inside, require_header, volume_of,
+    Decision, Device, Facts, Known, Place, Reason, Subject, Tables, all_inside, require_header,
+    volume_of,
 };
 
 pub struct Inventory<'a> {
@@ -262,10 +263,26 @@ impl<'a> Inventory<'a> {
         match self.see(id, request) {
             Ok(seen) => {
                 let (host, config) = (self.host, self.config);
-                let objection = objection(Subject { host, config, id }, request, &seen);
-                let mut verdict = Verdict::of(&seen.facts, seen.decision);
+                let SeenVolume {
+                    facts,
+                    decision,
+                    lock,
+                } = seen;
+                // e2fsck may read for long, and calls wait for the lock.
+                drop(lock);
+                let written = || facts.top().and_then(|device| device.written(host.kernel));
+                let before = written();
+                let subject = Subject { host, config, id };
+                let objection = objection(subject, request, &facts, &decision);
+                let is_mount = matches!(decision, Decision::Mount(_));
+                // A mount has come meanwhile, whose writing e2fsck may have taken for errors.
+                if is_mount && request.tries && written() != before {
+                    let tries = false;
+                    return self.verdict(id, Request { tries, ..request });
+                }
+                let mut verdict = Verdict::of(&facts, decision);
                 verdict.outcome = objection.unwrap_or(verdict.outcome);
-                (verdict, Some(seen.facts))
+                (verdict, Some(facts))
             }
             Err(error) => (Verdict::of_error(id, &error), None),
         }

@@ -1,7 +1,7 @@
 //! What keeps the decided mount from succeeding on this node: what the node lacks, and what e2fsck finds, which writes
 //! nothing to the volume.
 
-use super::look::{Request, SeenVolume};
+use super::look::Request;
 use super::verdict::Outcome;
 use driver::fs::{self, Condition, IF_E2FSCK_IS_OLD};
 use driver::host::Host;
@@ -11,9 +11,14 @@ use driver::options::Options;
 use driver::volume::{Content, Decision, Facts, Making, Subject};
 
 /// What the node lacks, and if asked to try, the objection of e2fsck.
-pub fn objection(subject: Subject, request: Request, seen: &SeenVolume) -> Option<Outcome> {
-    let tried = || tried(subject.host, seen);
-    let lack = lack(subject, request.options, &seen.decision);
+pub fn objection(
+    subject: Subject,
+    request: Request,
+    facts: &Facts,
+    decision: &Decision,
+) -> Option<Outcome> {
+    let tried = || tried(subject.host, facts, decision);
+    let lack = lack(subject, request.options, decision);
     lack.or_else(|| request.tries.then(tried).flatten())
 }
 
@@ -46,14 +51,14 @@ fn lack(subject: Subject, options: Option<&Options>, decision: &Decision) -> Opt
 }
 
 /// The objection of e2fsck, if the mount runs e2fsck.
-fn tried(host: &Host, seen: &SeenVolume) -> Option<Outcome> {
-    if !matches!(&seen.decision, Decision::Mount(mount) if mount.check) {
+fn tried(host: &Host, facts: &Facts, decision: &Decision) -> Option<Outcome> {
+    if !matches!(decision, Decision::Mount(mount) if mount.check) {
         return None;
     }
     // Of an encrypted volume the device inside, if it is open.
-    let device = seen.facts.top()?;
+    let device = facts.top()?;
     match fs::has_errors(host, &device.node(host.kernel)) {
-        Ok(true) if !is_left_by_a_crash(&seen.facts) => Some(Outcome::Repair(format!(
+        Ok(true) if !is_left_by_a_crash(facts) => Some(Outcome::Repair(format!(
             "e2fsck finds errors on {}, and the mount succeeds if `e2fsck -p` can repair them; `e2fsck -n {}` lists them",
             device.id,
             device.path.shown()
