@@ -212,6 +212,22 @@ const DECIDED: [(&str, &str); 16] = [
     ("-h", "--help"),
 ];
 
+/// Letters of lvcreate that take no value, beside those of [`DECIDED`].
+const LVCREATE_FLAGS: &str = "dfHKPqv";
+
+/// The options that a short word gives: letters may be joined, as in `-qn`. The first one that takes a value is the
+/// last: its value follows. `flags` are those that take none.
+fn letters_of<'a>(word: &'a str, flags: &str) -> &'a str {
+    let Some(letters) = word.strip_prefix('-') else {
+        return "";
+    };
+    let with_value = letters.find(|letter| !flags.contains(letter));
+    let end = with_value.map_or(letters.len(), |at| {
+        letters.ceil_char_boundary(at.saturating_add(1))
+    });
+    letters.get(..end).unwrap_or(letters)
+}
+
 pub fn lvcreate_options<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     checked(from, |words: Vec<String>| {
         are_words(&words, "lvcreate")?;
@@ -219,11 +235,15 @@ pub fn lvcreate_options<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String
             // LVM understands an option by its first letters too, and a value joined to a short
             // one.
             let name = word.split('=').next().unwrap_or_default();
+            let letters = letters_of(word, LVCREATE_FLAGS);
             let is_decided = |(short, long): &&(&str, &str)| {
                 if word.starts_with("--") {
                     long.starts_with(name)
                 } else {
-                    !short.is_empty() && word.starts_with(short)
+                    short
+                        .chars()
+                        .nth(1)
+                        .is_some_and(|letter| letters.contains(letter))
                 }
             };
             if let Some((_, long)) = DECIDED.iter().find(is_decided) {
@@ -249,21 +269,54 @@ where
     })
 }
 
+/// Options of a mkfs that would have it overwrite data, make nothing, or also write elsewhere.
+struct Refused {
+    /// By their letters.
+    short: &'static str,
+    long: &'static [&'static str],
+    /// Letters that take no value.
+    flags: &'static str,
+}
+
+impl Refused {
+    /// Sources: misc/mke2fs.c, `mkfs/xfs_mkfs.c` and mkfs/main.c of e2fsprogs, xfsprogs and btrfs-progs.
+    fn of(fs: FsType) -> Self {
+        let (short, long, flags): (_, &[_], _) = match fs {
+            FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => ("FnStV", &[], "cjnqvDFKSV"),
+            FsType::Xfs => ("fNV", &[], "fCKNqV"),
+            FsType::Btrfs => ("fVh", &["--force", "--version", "--help"], "fvVMKqh"),
+        };
+        Self { short, long, flags }
+    }
+
+    /// Whether a word gives one of these. mkfs understands a long option by its first letters, too.
+    fn has(&self, word: &str) -> bool {
+        if word.starts_with("--") {
+            let name = word.split('=').next().unwrap_or_default();
+            return self.long.iter().any(|long| long.starts_with(name));
+        }
+        let letters = letters_of(word, self.flags);
+        letters.chars().any(|letter| self.short.contains(letter))
+    }
+
+    fn in_words(&self) -> String {
+        let short = self.short.chars().map(|letter| format!("-{letter}"));
+        let long = self.long.iter().map(|long| (*long).to_owned());
+        short.chain(long).collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// Fails for an option with which mkfs would overwrite data, make nothing, or also write elsewhere.
 fn are_mkfs_options(fs: FsType, words: &[String]) -> Result<(), String> {
     let tool = format!("mkfs.{fs}");
     are_words(words, &tool)?;
+    let refused = Refused::of(fs);
     for word in words {
-        let refused: &[&str] = match fs {
-            FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => &["-F", "-FF", "-n", "-S", "-t", "-V"],
-            FsType::Xfs => &["-f", "-N", "-V"],
-            FsType::Btrfs => &["-f", "--force", "-V", "--version", "--help"],
-        };
-        if refused.contains(&word.as_str()) {
+        if refused.has(word) {
             return Err(format!(
                 "{word:?} is not for here: the driver decides what {tool} may overwrite, and \
                  refuses {}",
-                refused.join(", ")
+                refused.in_words()
             ));
         }
         if word.contains("/dev/") {
