@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::fs::DirBuilder;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use fs_err::os::unix::fs::OpenOptionsExt;
 use fs_err::{self as fs, File, OpenOptions};
 
-use driver::host::{Kernel, Lock};
+use driver::host::{Kernel, Lock, at_most_a_mebibyte};
 use driver::names::Shown;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,14 +52,12 @@ pub fn is_executable(path: &Path) -> bool {
         .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & EXECUTES != 0)
 }
 
-/// The content of a file, or of standard input if it is called `-`.
+/// The content of a file, or of standard input if it is called `-`: at most 1 MiB.
 pub fn read_or_stdin(kernel: &Kernel, file: &Path) -> io::Result<Vec<u8>> {
     if file != Path::new("-") {
         return kernel.read_bytes(file);
     }
-    let mut bytes = Vec::new();
-    io::stdin().read_to_end(&mut bytes)?;
-    Ok(bytes)
+    at_most_a_mebibyte(io::stdin().lock())
 }
 
 /// Waits until no other run changes `dir`, and locks a file in it. Only root can open the file; everybody who can read

@@ -84,14 +84,7 @@ impl Kernel {
     /// Reads a file that a person writes: a regular one of at most 1 MiB, so that nothing in its
     /// place (a FIFO, a device) can hold up the call.
     pub fn read_bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
-        const MOST: u64 = 1 << 20;
-        let file = open_regular(path)?;
-        let mut bytes = Vec::new();
-        file.take(MOST.saturating_add(1)).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > MOST {
-            return Err(io::Error::other("it is larger than 1 MiB"));
-        }
-        Ok(bytes)
+        at_most_a_mebibyte(open_regular(path)?)
     }
 
     /// Reads a regular file, at most one byte more than `most`. What is read is in memory once, and wiped.
@@ -261,6 +254,17 @@ impl Kernel {
 fn read_all(mut wake: impl Read) {
     let mut sink = [0; 64];
     while wake.read(&mut sink).is_ok_and(|length| length > 0) {}
+}
+
+/// Reads what a person writes, and no more than 1 MiB of it.
+pub fn at_most_a_mebibyte(from: impl Read) -> io::Result<Vec<u8>> {
+    const MOST: u64 = 1 << 20;
+    let mut bytes = Vec::new();
+    from.take(MOST.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST {
+        return Err(io::Error::other("it is larger than 1 MiB"));
+    }
+    Ok(bytes)
 }
 
 fn open_regular(path: &Path) -> io::Result<File> {
