@@ -215,15 +215,15 @@ impl Device {
         sysfs(kernel, self.number, "ro").is_ok_and(|ro| ro != "0")
     }
 
-    /// The first of its disks, if all of them are read-only.
+    /// The first of its disks as it is in /dev, if all of them are read-only.
     pub fn read_only_disk(&self, kernel: &Kernel) -> Option<String> {
-        let disks = self.disks(kernel);
+        let disks = self.kernels_disks(kernel);
         let is_read_only = |disk: &String| {
             let ro = kernel.read(&Path::new("/sys/class/block").join(disk).join("ro"));
             ro.is_ok_and(|ro| ro.trim_end() != "0")
         };
         let all = disks.iter().all(is_read_only);
-        disks.into_iter().next().filter(|_| all)
+        disks.first().filter(|_| all).map(|disk| in_dev(disk))
     }
 
     /// Whether this device itself is suspended: every access waits until somebody resumes it.
@@ -267,8 +267,14 @@ impl Device {
         kernel.list(&sysfs_path(self.number, "holders"))
     }
 
-    /// The disks that it is on, by kernel name.
+    /// The disks that it is on, as they are in /dev.
     pub fn disks(&self, kernel: &Kernel) -> BTreeSet<String> {
+        let disks = self.kernels_disks(kernel);
+        disks.iter().map(|disk| in_dev(disk)).collect()
+    }
+
+    /// The disks that it is on, by kernel name.
+    fn kernels_disks(&self, kernel: &Kernel) -> BTreeSet<String> {
         let mut disks = BTreeSet::new();
         let below = sysfs_path(self.number, "slaves");
         collect_disks(kernel, &below, DEEPEST, &mut disks);
@@ -300,6 +306,11 @@ impl Device {
 pub fn is_shut_down(kernel: &Kernel, path: &Path, mount_id: u64) -> bool {
     let asked = kernel.ask_mount(path, mount_id);
     asked.is_err_and(|e| e.raw_os_error() == Some(EIO))
+}
+
+/// A kernel name as udev has it in /dev: `cciss!c0d0` is /dev/cciss/c0d0. Source: Linux' `block/genhd.c`.
+pub fn in_dev(kernels: &str) -> String {
+    kernels.replace('!', "/")
 }
 
 /// Adds the disks at the bottom of the devices in this directory of /sys.

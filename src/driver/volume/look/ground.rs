@@ -12,7 +12,7 @@ use crate::host::{DeviceNumber, Kernel};
 use crate::lvm::{self, DEEPEST, GroupDisk};
 use crate::names::{Bytes, FsType};
 use crate::volume::decide::{Fitting, Ground, Purpose, Sectors, ShortDisk, Wish};
-use crate::volume::device::Device;
+use crate::volume::device::{Device, in_dev};
 use crate::volume::kernel_tables::sysfs_path;
 
 /// This directory exists if the kernel can cache more than a page at a time. Source: Linux' `mm/huge_memory.c`, and
@@ -159,7 +159,7 @@ fn larger_disks(kernel: &Kernel, device: &Device, than: Bytes) -> BTreeSet<Strin
     let all = disks_below(kernel, &sysfs_path(device.number, "slaves"), DEEPEST);
     let larger = all.iter().filter(|disk| sector_of(kernel, disk) > than);
     // As udev has it in /dev. Source: Linux' `block/genhd.c`.
-    let name = |disk: &PathBuf| Some(disk.file_name()?.to_str()?.replace('!', "/"));
+    let name = |disk: &PathBuf| Some(in_dev(disk.file_name()?.to_str()?));
     larger.filter_map(name).collect()
 }
 
