@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::reexec::pipe_of;
 use super::{READ_DEVICES, own_name};
-use crate::names::folded;
+use crate::names::{folded, quoted};
 
 /// The executable: a tool of the host, this executable, or a driver that is to be installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -217,29 +217,16 @@ impl Command {
         if let (true, Some(device)) = (self.stays, &self.stdin) {
             let path = fs::read_link(format!("/proc/self/fd/{}", device.as_raw_fd()));
             let question = self.question(&path.unwrap_or_default().to_string_lossy());
-            let (question, me) = (shell_word(&question), shell_word(&own_name()));
+            let (question, me) = (quoted(&question), quoted(&own_name()));
             return folded(&format!("echo {question} | {me} {READ_DEVICES}"));
         }
         let mut words = match &self.program {
             Program::Tool(tool) => vec![(*tool).to_owned()],
-            Program::Myself(work) => vec![shell_word(&own_name()), (*work).to_owned()],
-            Program::Driver(path) => vec![shell_word(&path.to_string_lossy())],
+            Program::Myself(work) => vec![quoted(&own_name()), (*work).to_owned()],
+            Program::Driver(path) => vec![quoted(&path.to_string_lossy())],
         };
-        words.extend(args.iter().map(|arg| shell_word(&arg.to_string_lossy())));
+        words.extend(args.iter().map(|arg| quoted(&arg.to_string_lossy())));
         folded(&words.join(" "))
-    }
-}
-
-/// Quotes a word for a shell, if it needs that.
-pub fn shell_word(word: &str) -> String {
-    // A tilde means something at the beginning; kubelet's directory for a driver has one inside.
-    let is_plain = |c: char| {
-        c.is_ascii_alphanumeric() || "-_=+:,./@%".contains(c) || (c == '~' && word.starts_with('/'))
-    };
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 

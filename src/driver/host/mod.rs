@@ -22,7 +22,7 @@ mod uncached;
 mod watched;
 
 pub use close_last::{CLOSE_LAST, close_last};
-pub use command::{Command, Effect, Node, Program, shell_word};
+pub use command::{Command, Effect, Node, Program};
 pub use kernel::{Kernel, at_most_a_mebibyte, leave_no_core};
 pub use kernel_log::KernelLog;
 pub use lock::Lock;

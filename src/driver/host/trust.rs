@@ -106,7 +106,7 @@ pub fn require_secret(file: &Path) -> Result<(), String> {
     if mode & OTHERS != 0 {
         return Err(format!(
             "others than root may read it (mode {mode:04o}); run `chmod 600 {}`",
-            file.shown()
+            file.quoted()
         ));
     }
     Ok(())
@@ -130,7 +130,8 @@ pub fn require_roots(path: &Path) -> Result<(), String> {
         let shown = path.shown();
         return Err(format!(
             "{shown} belongs to user {uid}, who could change what root runs here; run `chown root \
-             {shown}`"
+             {}`",
+            path.quoted()
         ));
     }
     // A sticky directory, such as /tmp: others may add files, but not change those of root.
@@ -142,7 +143,8 @@ pub fn require_roots(path: &Path) -> Result<(), String> {
         let shown = path.shown();
         return Err(format!(
             "{shown} can be written by others than root (mode {mode:04o}), who could change what \
-             root runs here; run `chmod go-w {shown}`"
+             root runs here; run `chmod go-w {}`",
+            path.quoted()
         ));
     }
     Ok(())

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::host::{DeviceNumber, Kernel};
+use crate::names::Shown;
 
 /// More layers than anybody builds: LVM on RAID on a cache on LUKS on multipath.
 pub const DEEPEST: usize = 16;
@@ -74,6 +75,7 @@ impl Mapped {
 /// second table, with extents that the volume does not have by LVM's metadata. That command may have failed since it
 /// could not wait for udev.
 pub fn with_its_table(name: &str) -> String {
+    let name = name.quoted();
     format!(
         "dmsetup clear {name} && dmsetup {} {name}",
         RESUME.join(" ")

@@ -5,7 +5,7 @@ use super::mapped::{Mapped, with_its_table};
 use super::udev::Udev;
 use super::unusable::obstacle;
 use crate::host::{Effect, Host, Kernel, ToolError, holders};
-use crate::names::{LvId, VgName};
+use crate::names::{LvId, Shown, VgName};
 use anyhow::Error;
 use std::time::Duration;
 
@@ -22,7 +22,8 @@ pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Err
     {
         return Error::from(error).context(format!(
             "sanlock can read no lock on this node, since its device {name} is suspended, as after an \
-             lvcreate that was killed: run `dmsetup resume {name}` at once, before the node loses its locks"
+             lvcreate that was killed: run `dmsetup resume {}` at once, before the node loses its locks",
+            name.quoted()
         ));
     }
     if let ToolError::Failed { .. } = error {
@@ -54,10 +55,11 @@ pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Err
     let cause = if !holders.is_empty() {
         format!("LVM is locked by {}", holders::name_them(&holders))
     } else if let Some(device) = mapped.find(|device| device.is_suspended(host.kernel)) {
+        let name = device.name(host.kernel).unwrap_or_default();
         format!(
-            "LVM waits, perhaps for the device {0}, which is suspended: if no LVM command is at work, run \
-             `dmsetup resume {0}`",
-            device.name(host.kernel).unwrap_or_default()
+            "LVM waits, perhaps for the device {name}, which is suspended: if no LVM command is at work, run \
+             `dmsetup resume {}`",
+            name.quoted()
         )
     } else if effect == Effect::Reads {
         "LVM waits, perhaps for a disk: check that each answers (`pvs`, `dmesg`)".to_owned()

@@ -90,7 +90,7 @@ pub fn busy(kernel: &Kernel, dir: &Path, id: u64) -> String {
         .on_top_of(id)
         .map(|row| row.mount_point.shown().to_string())
         .collect();
-    let dir = dir.shown();
+    let (command, dir) = (format!("fuser -vm {}", dir.quoted()), dir.shown());
     if !users.is_empty() {
         format!(
             "{dir} is in use by {}; it is unmounted when they have ended",
@@ -105,7 +105,7 @@ pub fn busy(kernel: &Kernel, dir: &Path, id: u64) -> String {
         format!(
             "{dir} is in use by the kernel or by a process that cannot be seen from here: a loop \
              device (`losetup`), a swap file (`swapon`), an NFS export, another PID namespace, a \
-             mapped file; see `fuser -vm {dir}` on the host"
+             mapped file; see `{command}` on the host"
         )
     }
 }

@@ -202,8 +202,9 @@ pub fn ensure_unmounted(host: &Host, dir: &Path) -> Result<()> {
         }
     }
     bail!(
-        "{} still has a mount after {MOST_STACKED} were taken off; see `findmnt {0}`",
-        dir.shown()
+        "{} still has a mount after {MOST_STACKED} were taken off; see `findmnt {}`",
+        dir.shown(),
+        dir.quoted()
     )
 }
 

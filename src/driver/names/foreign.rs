@@ -26,12 +26,30 @@ impl fmt::Display for Foreign {
 /// The one way from a path to a message: clippy.toml allows no other.
 pub trait Shown {
     fn shown(&self) -> Foreign;
+
+    /// The same as a word of a command in a message.
+    fn quoted(&self) -> String {
+        quoted(&self.shown().0)
+    }
 }
 
 impl<T: AsRef<OsStr> + ?Sized> Shown for T {
     #[allow(clippy::disallowed_methods)] // the one door
     fn shown(&self) -> Foreign {
         Foreign(folded_to(&self.as_ref().to_string_lossy(), LONGEST_PART))
+    }
+}
+
+/// A word of a command that can be pasted into a shell.
+pub fn quoted(word: &str) -> String {
+    // A tilde means something at the beginning; kubelet's directory for a driver has one inside.
+    let is_plain = |c: char| {
+        c.is_ascii_alphanumeric() || "-_=+:,./@%".contains(c) || (c == '~' && word.starts_with('/'))
+    };
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 
@@ -95,6 +113,23 @@ mod tests {
         for (name, input, want) in cases {
             assert_eq!(folded(input), want, "{name}");
             assert_eq!(Path::new(input).shown().to_string(), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_path_in_a_command_is_one_word_of_a_shell() {
+        let cases = [
+            ("/mnt/a", "/mnt/a"),
+            ("/x/kubernetes.io~lvm/a", "/x/kubernetes.io~lvm/a"),
+            ("/mnt/my data", "'/mnt/my data'"),
+            ("/mnt/$(reboot)", "'/mnt/$(reboot)'"),
+            ("/mnt/it's", r"'/mnt/it'\''s'"),
+            ("/mnt/a;b&c|d>e*?[f]{g}", "'/mnt/a;b&c|d>e*?[f]{g}'"),
+            ("~/a", "'~/a'"),
+            ("", "''"),
+        ];
+        for (input, want) in cases {
+            assert_eq!(Path::new(input).quoted(), want);
         }
     }
 

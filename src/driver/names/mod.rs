@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use anyhow::{Error, Result, anyhow};
 use serde::Deserialize;
 
-pub use foreign::{Foreign, Shown, folded, folded_to, is_printable};
+pub use foreign::{Foreign, Shown, folded, folded_to, is_printable, quoted};
 pub use fs_type::{Encryption, Filesystem, FsType};
 pub use size::Bytes;
 #[cfg(test)]
@@ -37,13 +37,13 @@ const RESERVED_PARTS: [&str; 17] = [
 
 /// Puts a text in quotes, for a message. Cuts it, since a hostile text may be very long: the beginning still shows what
 /// the message is about.
-pub fn quoted(text: &str) -> String {
+pub fn cited(text: &str) -> String {
     format!("{:?}", text.chars().take(LONGEST).collect::<String>())
 }
 
 /// Why a text is not a name, a size or a filesystem: one line with the text.
 fn invalid(text: &str, why: &str) -> Error {
-    anyhow!("{} is not a {why}", quoted(text))
+    anyhow!("{} is not a {why}", cited(text))
 }
 
 fn invalid_name(text: &str, of: &str, why: impl fmt::Display) -> Error {

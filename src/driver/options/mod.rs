@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use zeroize::Zeroizing;
 
 use crate::names::{
-    Bytes, Encryption, FsType, LvId, LvName, ObjectName, VgName, nearest, plain, quoted,
+    Bytes, Encryption, FsType, LvId, LvName, ObjectName, VgName, cited, nearest, plain,
 };
 pub use mount_options::MountOptions;
 pub use passphrase::{LONGEST as LONGEST_PASSPHRASE, Passphrase};
@@ -87,7 +87,7 @@ impl Options {
             Some("ro") => true,
             Some(other) => bail!(
                 "option {READ_WRITE} is {}, and must be ro or rw",
-                quoted(other)
+                cited(other)
             ),
         };
         let size = read(SIZE, take(SIZE).as_deref(), Bytes::parse_lvm)?;
@@ -135,8 +135,8 @@ pub fn by_hand(pair: &str) -> Result<(String, String)> {
         "fsType" => FS_TYPE,
         "readwrite" => READ_WRITE,
         key => match field(key) {
-            Some("fsType") => bail!("-o {} is not an option: write -o fsType=TYPE", quoted(key)),
-            Some("readOnly") => bail!("-o {} is not an option: write -o readwrite=ro", quoted(key)),
+            Some("fsType") => bail!("-o {} is not an option: write -o fsType=TYPE", cited(key)),
+            Some("readOnly") => bail!("-o {} is not an option: write -o readwrite=ro", cited(key)),
             _ => key,
         },
     };
@@ -188,17 +188,17 @@ fn refuse_near_misses(pairs: &BTreeMap<String, String>) -> Result<()> {
             bail!(
                 "{} is not an option: write `{field}` beside `driver` and `options`, not among the \
                  options",
-                quoted(name)
+                cited(name)
             );
         }
         if let Some(meant) = nearest(name, &KNOWN) {
-            bail!("unknown option {}; did you mean {meant}?", quoted(name));
+            bail!("unknown option {}; did you mean {meant}?", cited(name));
         }
         if is_about_secrets(name, value) {
             bail!(
                 "unknown option {}: a volume is encrypted by the option `encryption: luks2`, and its passphrase comes \
                  from the volume's `secretRef` or from the `key_file` of config.toml",
-                quoted(name)
+                cited(name)
             );
         }
     }
@@ -254,7 +254,7 @@ fn volume_id(group: &str, volume: &str) -> Result<LvId> {
         bail!(
             "option {VOLUME} is {}, and must be the logical volume's name alone: set {VOLUME} to \
              {:?} and {GROUP} to {:?}",
-            quoted(volume),
+            cited(volume),
             id.lv().as_str(),
             id.vg().as_str()
         );

@@ -3,7 +3,7 @@
 use Who::{Nobody, Node, Pod};
 use anyhow::{Result, bail};
 
-use crate::names::quoted;
+use crate::names::cited;
 
 /// The kernel takes one page of them: mount(2) "data".
 const LONGEST: usize = 4000;
@@ -50,7 +50,7 @@ impl MountOptions {
             .collect();
         for option in &options {
             if let Err(reason) = may_set(by, option) {
-                bail!("mount option {} is refused: {reason}", quoted(option));
+                bail!("mount option {} is refused: {reason}", cited(option));
             }
         }
         let options = Self(options);

@@ -96,7 +96,7 @@ fn obstacles(host: &Host, seen: &SeenVolume) -> Vec<Obstacle> {
     found.extend(others.map(|user| Obstacle::of(id, &user)));
     let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());
     if let Some(inside) = inside.filter(|_| found.is_empty()) {
-        let device = inside.device.path.shown();
+        let device = inside.device.path.quoted();
         let message = format!(
             "{id} is encrypted and open, and nothing has it mounted: run `cryptsetup close {device}`"
         );

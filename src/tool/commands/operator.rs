@@ -41,7 +41,7 @@ pub fn adopt(host: &Writing, config: &Loaded, id: &LvId) -> Result<Printed> {
     let close = close.map_or_else(String::new, |device| {
         format!(
             "Next: `cryptsetup close {}`, before a pod uses it\n",
-            device.path.shown()
+            device.path.quoted()
         )
     });
     Ok(Printed::text(format!(

@@ -118,8 +118,9 @@ fn prepare(host: &Host, layout: &InstallLayout, new: &New) -> Result<Ready> {
     if host.kernel.is_noexec(&staged.path).unwrap_or(false) {
         let dir = layout.plugin_dir.shown();
         bail!(
-            "{dir} is on a filesystem that is mounted noexec (`findmnt -T {dir}`), where kubelet can start no \
-             driver either; nothing was changed"
+            "{dir} is on a filesystem that is mounted noexec (`findmnt -T {}`), where kubelet can start no \
+             driver either; nothing was changed",
+            layout.plugin_dir.quoted()
         );
     }
     let config = NewConfig::choose(host, layout, new)?;

@@ -38,7 +38,7 @@ impl Reason {
                     Some(_) => same_name_advice(name.as_deref()),
                     None => format!(
                         "Name another directory, or if nobody needs that one, run `umount {}`",
-                        dir.shown()
+                        dir.quoted()
                     ),
                 }
             ),
@@ -80,8 +80,9 @@ impl Reason {
             ),
             Self::HostMount { at, pods: false } => format!(
                 "{id} is mounted by the host itself at {at}, so no pod can have it. If somebody made that \
-                 mount by hand, run `umount {at}`. If the directory is kubelet's, add kubelet's root \
+                 mount by hand, run `umount {}`. If the directory is kubelet's, add kubelet's root \
                  directory to `kubelet_dirs` in config.toml",
+                at.quoted(),
                 at = at.shown()
             ),
             Self::WrongType { found, wanted } => format!(
@@ -209,7 +210,8 @@ impl Reason {
                 };
                 format!(
                     "{which} is suspended, so every access to it would wait. If no LVM command is working \
-                     on it, run `dmsetup resume {name}`"
+                     on it, run `dmsetup resume {}`",
+                    name.quoted()
                 )
             }
             Self::SuspendedInside(name) => format!(

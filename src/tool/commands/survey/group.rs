@@ -103,6 +103,7 @@ impl GroupHealth {
             let finding = format!("{path} is back, and LVM still takes it for missing");
             let finding = Finding::failed("missing-disks", finding).word("1 disk missing");
             let finding = finding.why("the group was changed without it");
+            let path = disk.path.quoted();
             finding.run(format!("vgextend --restoremissing {vg} {path}"))
         })
     }

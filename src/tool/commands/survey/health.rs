@@ -6,7 +6,7 @@ use super::inventory::Inventory;
 use super::look::Request;
 use super::verdict::{Outcome, Verdict};
 use driver::fs::Condition;
-use driver::host::{Lack, own_name, shell_word};
+use driver::host::{Lack, own_name};
 use driver::lvm::{LeaseState, Merge, Volume};
 use driver::names::Shown;
 use driver::volume::{
@@ -361,7 +361,7 @@ impl Health {
         let finding = finding.why("kubelet unmounts neither, and does not detach it");
         let me = own_name();
         let one =
-            |at: &PathBuf| format!("{me} unmountdevice {}", shell_word(&at.shown().to_string()));
+            |at: &PathBuf| format!("{me} unmountdevice {}", at.quoted());
         let more = more.iter().map(|at| format!(" && {}", one(at)));
         Some(finding.run(format!("{}{}", one(first), more.collect::<String>())))
     }
