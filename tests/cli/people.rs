@@ -54,44 +54,6 @@ fn says_on_a_terminal(machine: &Machine, line: &str, variables: &str) -> (String
     on_a_terminal(machine, 200, line, variables)
 }
 
-/// A command line of older versions, and words of the answer.
-const GONE: &str = "\
-export vg/data | there is no `export` any more: moving.md
-man /tmp | `cargo xtask DIR` writes both
-completions bash | there is no `completions` any more
-key list vg/data | use `cryptsetup luksAddKey`
-log -f | use `journalctl -t flexvolume-lvm -f`
-log --local | use `journalctl -t flexvolume-lvm`
-header-backup | use `cryptsetup luksHeaderBackup
-adopt vg/data --key-file x | there is no `adopt --key-file` any more
-export --help | there is no `export` any more
-help export | there is no `export` any more
-import - | there is no `import` any more
-rename vg/data new | and then `lvrename VG LV NAME`
-config check x | use `check --config FILE`
-handover check | use `check --idle VG/LV`
-check -f pod.yaml | there is no `check -f` any more
-check -fpod.yaml | there is no `check -f` any more
-check --file=pod.yaml | there is no `check --file` any more
-check --idle vg/data --name x | use `check --idle VG/NAME`
-status --watch | any more: use `
-status --sort=size | any more: use `
-status --bytes | any more: use `
-status -o=volume | any more: use `
-status -n | any more: use `
-status -w | any more: `status VG/LV` shows device";
-
-#[test]
-fn a_word_that_is_gone_says_what_to_use() {
-    let machine = Machine::new();
-    for row in GONE.lines() {
-        let (line, words) = row.split_once(" | ").unwrap();
-        let (said, code) = says(&machine, &line.split(' ').collect::<Vec<_>>());
-        assert_eq!((said.lines().count(), code), (1, 2), "{line}: {said}");
-        assert!(said.contains(words), "{line}: {said}");
-    }
-}
-
 /// A command line, and words of its help.
 const HELP: &str = "\
 --help | mountdevice | doctor | Exit codes: | FLEXVOLUME_LVM_CONFIG | Examples:

@@ -185,11 +185,6 @@ impl Config {
 
 /// The message of toml on one line: toml puts the key on a line of its own.
 fn in_one_line(error: &Error) -> String {
-    if error.message().starts_with("unknown field `stale_backups`") {
-        return "stale_backups: this key is gone: backup superblocks of xfs and btrfs no longer keep a blank \
-                volume from being formatted; remove this line"
-            .to_owned();
-    }
     error.to_string().trim_end().replace("\nin `", ", in `")
 }
 

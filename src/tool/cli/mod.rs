@@ -1,7 +1,6 @@
 //! Runs the command or the call-out that a person types, and returns its output.
 
 mod by_hand;
-mod gone;
 mod help;
 mod people;
 
@@ -32,9 +31,6 @@ pub fn main(args: &[OsString], words: &[OsString]) -> Printed {
         Some(_) if asks_for_call_outs(words) => Printed::text(by_hand::call_outs()),
         Some(first) if is_call_out(first) => call_out(args, words),
         Some(first) if is_for_people(first) => people(args),
-        Some(first) if let Some(said) = first.to_str().and_then(gone::command) => {
-            Printed::failure(said, USAGE)
-        }
         word => {
             // kubelet may make a call-out that is not known yet, and reads a document; but none is called
             // nearly as a command for people is.
@@ -163,10 +159,6 @@ fn people(args: &[OsString]) -> Printed {
     let task = match parsed {
         Ok(parsed) => parsed.task,
         Err(error) => {
-            let command = args.get(1).and_then(|word| word.to_str());
-            if let Some(said) = gone::of_error(&error, command) {
-                return Printed::failure(said, USAGE);
-            }
             let text = error.render().ansi().to_string();
             return styled(if error.use_stderr() {
                 Printed::failure(text, USAGE)

@@ -13,7 +13,6 @@ create = true -> line 1: unknown field `create`, expected one of `attach`,
 mkfs_options = [] -> line 1: unknown field `mkfs_options`, expected one of
 [limits]⏎log = "none" -> line 2: unknown field `log`, expected one of `query`, … in `limits`
 [limits]⏎⏎queri = 1 -> line 3: unknown field `queri`, expected one of `query`, … in `limits`
-⏎stale_backups = "ignore" -> line 2: stale_backups: this key is gone: backup superblocks
 limits.query = 0 -> line 1: whole seconds from 1 to 86400, in `limits.query`
 limits.lock = 86401 -> line 1: whole seconds from 1 to 86400, in `limits.lock`
 limits.lock = -1 -> line 1: whole seconds from 1 to 86400, in `limits.lock`
