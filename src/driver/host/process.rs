@@ -55,32 +55,34 @@ impl<'a> Processes<'a> {
         }
     }
 
-    /// The first tool of this name that only root can change.
+    /// The first tool of this name that may be run, and that only root can change.
     fn find(&self, tool: &str) -> Result<PathBuf, ToolError> {
-        let files = self.directories.iter().map(|dir| dir.join(tool));
+        let directories = std::env::join_paths(&self.directories).unwrap_or_default();
+        let found = which::which_in_global(tool, Some(&directories));
         let mut distrust = None;
-        for file in files {
-            let problem = match access(&file, AccessFlags::X_OK) {
-                Ok(()) => require_roots_to_run(&file).err(),
-                Err(Errno::EACCES) => Some(format!(
-                    "{} may not be run: Permission denied{}",
-                    file.shown(),
-                    selinux::hint()
-                )),
-                Err(_) => continue,
-            };
-            if problem.is_none() {
-                return Ok(file);
+        for file in found.into_iter().flatten() {
+            match require_roots_to_run(&file) {
+                Ok(()) => return Ok(file),
+                Err(problem) => distrust = distrust.or(Some(problem)),
             }
-            distrust = distrust.or(problem);
         }
         let tool = tool.to_owned();
-        if let Some(problem) = distrust {
+        if let Some(problem) = distrust.or_else(|| self.denied(&tool)) {
             return Err(ToolError::Distrusted { tool, problem });
         }
-        let directories = std::env::join_paths(&self.directories).unwrap_or_default();
         let directories = directories.to_string_lossy().into_owned();
         Err(ToolError::Missing { tool, directories })
+    }
+
+    /// Why a tool that is there may not be run. `which` takes such a tool for missing.
+    fn denied(&self, tool: &str) -> Option<String> {
+        let mut files = self.directories.iter().map(|dir| dir.join(tool));
+        let file = files.find(|file| access(file, AccessFlags::X_OK) == Err(Errno::EACCES))?;
+        Some(format!(
+            "{} may not be run: Permission denied{}",
+            file.shown(),
+            selinux::hint()
+        ))
     }
 
     /// The `PATH` of tools: directories that only root can write.
