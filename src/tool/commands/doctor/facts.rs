@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::host::all_tools;
+use super::tools::all_tools;
 use crate::commands::survey::{GroupHealth, Health, Inventory, NodeHealth, Request};
 use crate::files;
 use crate::kubelet::{self, Kubelet};

@@ -1,41 +1,11 @@
 //! Checks of the host: its config, udev, locks, tools and kubelets.
 
 use super::facts::NodeFacts;
+use super::tools::{FOR_SOME, NEEDED};
 use crate::commands::survey::{Finding, Severity};
 use crate::output::counted;
 use driver::lvm::Udev;
 use driver::volume::lock::LOCK_DIR;
-
-/// The tools without which nothing works.
-const NEEDED: [&str; 10] = [
-    "lvs", "vgs", "lvchange", "lvcreate", "lvextend", "dmsetup", "blkid", "wipefs", "mount",
-    "e2fsck",
-];
-
-/// A tool that only some filesystems need.
-struct ForSome {
-    tool: &'static str,
-    needed_for: &'static str,
-    package: &'static str,
-}
-
-#[rustfmt::skip] // a row is a line
-const FOR_SOME: [ForSome; 8] = [
-    ForSome { tool: "mkfs.ext2", needed_for: "ext2", package: "e2fsprogs" },
-    ForSome { tool: "mkfs.ext3", needed_for: "ext3", package: "e2fsprogs" },
-    ForSome { tool: "mkfs.ext4", needed_for: "ext4", package: "e2fsprogs" },
-    ForSome { tool: "resize2fs", needed_for: "growing ext", package: "e2fsprogs" },
-    ForSome { tool: "mkfs.xfs", needed_for: "xfs", package: "xfsprogs" },
-    ForSome { tool: "xfs_growfs", needed_for: "growing xfs", package: "xfsprogs" },
-    ForSome { tool: "mkfs.btrfs", needed_for: "btrfs", package: "btrfs-progs" },
-    ForSome { tool: "btrfs", needed_for: "growing btrfs", package: "btrfs-progs" },
-];
-
-/// Each tool that the driver ever runs.
-pub fn all_tools() -> impl Iterator<Item = &'static str> {
-    let some = FOR_SOME.iter().map(|one| one.tool);
-    NEEDED.into_iter().chain(some)
-}
 
 pub fn config(facts: &NodeFacts) -> Vec<Finding> {
     if let Some(problem) = &facts.config_problem {

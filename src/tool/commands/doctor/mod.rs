@@ -9,6 +9,7 @@ mod groups;
 mod host;
 #[cfg(test)]
 mod tests;
+mod tools;
 
 use anyhow::Result;
 
