@@ -29,6 +29,7 @@ fn named(vg: &str, lv: &str, fields: &[(&str, &str)]) -> Machine {
     let group = r#""vg_size":"67108864","vg_free":"4194304","vg_extent_size":"4194304","vg_mda_free":"9","vg_mda_size":"9","vg_missing_pv_count":"0","vg_exported":"","vg_uuid":"a","pv_name":"/dev/sdb","pv_free":"4194304","pv_size":"67108864","pe_start":"0","dev_size":"67108864","pv_allocatable":"allocatable","pv_missing":"""#;
     let vgs = format!(r#"echo '{{"report":[{{"vg":[{{"vg_name":"{vg}",{group}}}]}}]}}'"#);
     machine.tool("vgs", &vgs);
+    machine.tool("pvs", r#"echo '{"report":[{"pv":[]}]}'"#);
     machine
 }
 

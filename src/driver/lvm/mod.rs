@@ -23,9 +23,7 @@ pub(crate) use change::{
     Larger, activate, activate_as_listed, create, deactivate, extend, refresh, retag,
 };
 pub use faults::{Disk, Fault, disks};
-pub use find::{
-    Found, find, find_group, has_unused_table, lock_of, tagged,
-};
+pub use find::{Found, find, find_group, has_unused_table, lock_of, tagged};
 pub use listed::{Listed, list};
 pub use lockd::{GroupLeases, LeaseState, has_lvmlockd, may_be_shared};
 pub use lost::is_lost;

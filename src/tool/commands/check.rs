@@ -180,11 +180,9 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     Ok(printed)
 }
 
-/// What is wrong with the groups that were chosen, and with the node if all were. A volume that LVM has lost has a
-/// verdict of its own.
+/// What is wrong with the groups that were chosen, with volumes that LVM has lost, and with the node if all were chosen.
 fn beside_volumes(inventory: &Inventory, choice: &Choice) -> Vec<Finding> {
-    let mut node = NodeHealth::of_choice(inventory, choice);
-    node.lost.clear();
+    let node = NodeHealth::of_choice(inventory, choice);
     let groups = inventory.groups.iter();
     let groups = groups.filter(|group| choice.groups.contains(&group.name));
     let groups = groups.flat_map(|group| node.group(inventory, group).findings());
@@ -200,7 +198,7 @@ fn one_of_many(inventory: &Inventory, volume: &Volume, request: Request) -> Opti
     let is_well = verdict.is_good() && !is_ill;
     let is_elsewhere = verdict.is_refused() && !verdict.would_not_mount();
     Some(Checked {
-        counts: is_well || !is_elsewhere && is_ours,
+        counts: is_well || (is_ours && !is_elsewhere),
         health: Some(word),
         verdict,
     })
@@ -265,6 +263,13 @@ fn in_steps(report: &CheckReport) -> String {
             None => count(report),
         };
         text.push_str(&indented(&result, 2, width()));
+    }
+    for finding in &report.beside_volumes {
+        text.push_str(&indented(
+            &format!("unwell: {}", finding.finding),
+            2,
+            width(),
+        ));
     }
     text
 }

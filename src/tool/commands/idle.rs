@@ -9,7 +9,7 @@ use crate::output::{Printed, printed};
 use driver::config::{Config, Loaded};
 use driver::host::Host;
 use driver::names::{LvId, Shown};
-use driver::volume::{Decision, Facts, Lvm, Reason, Subject, Uses, lock, users};
+use driver::volume::{Decision, Facts, Lvm, Reason, Subject, Uses, lock, not_active, users};
 
 #[derive(Serialize)]
 struct IdleReport {
@@ -118,22 +118,22 @@ fn obstacles(host: &Host, seen: &SeenVolume) -> Vec<Obstacle> {
 /// Why nobody could use it now, though nobody has it.
 fn not_usable(seen: &SeenVolume) -> Option<Obstacle> {
     let id = &seen.facts.id;
-    let (reason, message) = match &seen.decision {
-        _ if is_missing(seen) => {
-            let vg = id.vg();
-            let message =
-                format!("there is no logical volume {id}: `lvs {vg}` lists those that are there");
-            ("no-volume", message)
-        }
-        Decision::Activate => {
-            let message = format!("{id} is not active: run `lvchange -ay {id}`");
-            ("inactive", message)
-        }
-        Decision::Resume => return Some(Obstacle::of(id, &Reason::Suspended(id.dm_name()))),
-        Decision::Refuse(reason) => return Some(Obstacle::of(id, reason)),
-        _ => return None,
+    let reason = match &seen.decision {
+        _ if is_missing(seen) => &Reason::NoVolume(None),
+        Decision::Activate => return Some(Obstacle::new("inactive", not_active(id))),
+        Decision::Resume => &Reason::Suspended(id.dm_name()),
+        Decision::Refuse(reason) => reason,
+        Decision::Look(_)
+        | Decision::Ready
+        | Decision::Bind(_)
+        | Decision::Restrict { .. }
+        | Decision::Mount(_)
+        | Decision::Make { .. }
+        | Decision::Open { .. }
+        | Decision::Create(_)
+        | Decision::Extend(_) => return None,
     };
-    Some(Obstacle::new(reason, message))
+    Some(Obstacle::of(id, reason))
 }
 
 /// Its mounts for pods.

@@ -165,10 +165,8 @@ fn add_volumes(metrics: &mut Metrics, inventory: &Inventory) {
         let labels = [volume.id.vg().as_str(), volume.id.lv().as_str()];
         let flag = |yes| f64::from(u8::from(yes));
         metrics.add(Metric::VolumeSizeBytes, &labels, line.size_bytes as f64);
-        // What is nobody's is neither well nor unwell: no alert tells of it.
-        let is_ok = line.health == OK;
-        if line.unwell || is_ok && !is_refused(&line) {
-            metrics.add(Metric::VolumeHealthy, &labels, flag(is_ok));
+        if line.is_told {
+            metrics.add(Metric::VolumeHealthy, &labels, flag(line.health == OK));
         }
         if volume.is_pool() {
             let percents = [
@@ -189,7 +187,7 @@ fn add_volumes(metrics: &mut Metrics, inventory: &Inventory) {
         };
         metrics.add(Metric::VolumeActive, &labels, flag(line.active));
         metrics.add(Metric::VolumePods, &labels, line.pods.len() as f64);
-        if line.unwell || !is_refused(&line) {
+        if line.is_told {
             let [vg, lv] = labels;
             let labels = [vg, lv, verdict.word(), verdict.why().unwrap_or_default()];
             metrics.add(Metric::NextMountRefused, &labels, flag(is_refused(&line)));

@@ -15,7 +15,7 @@ use driver::lvm::{self, Tags};
 use driver::names::{Filesystem, LvId, Shown};
 use driver::reply::Status;
 use driver::volume::{
-    Content, Decision, Device, Doubt, Reason, Subject, require_header, require_opened,
+    Content, Decision, Device, Doubt, Reason, Subject, not_active, require_header, require_opened,
 };
 
 /// `flexvolume-lvm adopt VG/LV`: records the filesystem that is there now as the one that belongs there. Of a LUKS2
@@ -65,7 +65,7 @@ fn found(host: &Writing, seen: &SeenVolume) -> Result<Filesystem> {
             Probed::Filesystem(filesystem) => filesystem,
             _ => bail!("{id} is mounted, but blkid cannot name what is on it"),
         },
-        (Decision::Activate, _) => bail!("{id} is not active; run `lvchange -ay {id}` first"),
+        (Decision::Activate, _) => bail!("{}", not_active(id)),
         (Decision::Refuse(reason), _) => return refuse(reason),
         (Decision::Resume, _) => return refuse(&suspended(seen)),
         _ => bail!("nothing can be found on {id}, so there is nothing to adopt"),
@@ -171,9 +171,17 @@ fn doubts_of(seen: &SeenVolume) -> Result<Option<&[Doubt]>> {
         Decision::Refuse(Reason::Doubts(doubts)) => Ok(Some(doubts)),
         Decision::Refuse(reason) => bail!("{}", reason.of(id)),
         Decision::Resume => bail!("{}", suspended(seen).of(id)),
-        Decision::Activate => bail!("{id} is not active; run `lvchange -ay {id}` first"),
+        Decision::Activate => bail!("{}", not_active(id)),
         Decision::Bind(row) => bail!("{id} is mounted at {}", row.mount_point.shown()),
-        _ => bail!("{id} holds a filesystem, which the next mount uses; nothing was changed"),
+        Decision::Look(_)
+        | Decision::Ready
+        | Decision::Restrict { .. }
+        | Decision::Mount(_)
+        | Decision::Open { .. }
+        | Decision::Create(_)
+        | Decision::Extend(_) => {
+            bail!("{id} holds a filesystem, which the next mount uses; nothing was changed")
+        }
     }
 }
 

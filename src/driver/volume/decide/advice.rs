@@ -177,6 +177,11 @@ pub fn larger_sectors(id: &LvId, sectors: &Sectors) -> String {
     )
 }
 
+/// Why nothing can be said of what is on a volume.
+pub fn not_active(id: &LvId) -> String {
+    format!("{id} is not active: run `lvchange -ay {id}`")
+}
+
 /// The commands that activate it anew: by what LVM's metadata says, and with what LVM was told to do then.
 pub fn anew(id: &LvId) -> String {
     format!("lvchange -an {id} && lvchange -ay {id}")

@@ -15,7 +15,7 @@ mod space;
 #[cfg(test)]
 mod tests;
 
-pub use advice::{extend_pool, repair_pool, same_name_advice, wider, writable_again};
+pub use advice::{extend_pool, not_active, repair_pool, same_name_advice, wider, writable_again};
 pub use decision::{Decision, Grow, Level, Making, Mount, Permit, Purpose, Refusal, Wish};
 pub use encrypted::{require_header, require_opened};
 pub use facts::{

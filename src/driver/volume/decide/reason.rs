@@ -2,9 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::facts::{
-    Doubt, Elsewhere, Facts, Mounted, Occupied, Place, Sectors, ShortDisk, Uses,
-};
+use super::facts::{Doubt, Elsewhere, Facts, Mounted, Occupied, Place, Sectors, ShortDisk, Uses};
 use crate::host::holders::Opener;
 use crate::lvm::Holder;
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, LvName};

@@ -141,7 +141,6 @@ fn list(inventory: &Inventory, choice: &Choice, args: &StatusArgs) -> Result<Pri
         }
     }
     for (KeptAway { vg, owner, .. }, is_named) in &node.hidden {
-        // Nothing is wrong with another host's group, unless pods of this one are to have it.
         if !args.unwell || *is_named {
             rows.push(bare_cells(vg, owner.clone()));
         }

@@ -13,6 +13,7 @@ use driver::volume::{Content, Device, Facts};
 
 /// One volume, for programs and for the list.
 #[derive(Serialize)]
+#[allow(clippy::struct_excessive_bools)] // answers, each by itself
 pub struct Line {
     pub volume: String,
     pub uuid: String,
@@ -28,6 +29,8 @@ pub struct Line {
     is_failed: bool,
     /// Whether somebody should look at it.
     pub unwell: bool,
+    #[serde(skip)]
+    pub is_told: bool,
     /// The volume, if this one is a snapshot.
     pub snapshot_of: Option<String>,
     pub data_percent: Option<f64>,
@@ -104,6 +107,7 @@ impl Line {
             fs_bytes: space.as_ref().map(|space| space.bytes),
             fs_used_bytes: space.as_ref().map(|space| space.used),
             unwell: health.is_unwell(),
+            is_told: health.is_told(),
             health: health.word(),
             is_failed: faults
                 .first()

@@ -42,7 +42,6 @@ impl Inventory<'_> {
         let (mut choice, mut unknown) = (Choice::default(), String::new());
         if words.is_empty() {
             choice.ids = self.volumes.iter().map(|v| v.id.clone()).collect();
-            choice.ids.extend(self.lost());
             choice.groups = self.groups.iter().map(|g| g.name.clone()).collect();
             choice.is_all = true;
             return Ok((choice, unknown));
@@ -147,8 +146,7 @@ impl Inventory<'_> {
 
     /// Fails if a volume that was named is missing.
     pub fn require(&self, choice: &Choice) -> Result<()> {
-        // Of all, those that LVM has lost are told by themselves.
-        for id in choice.ids.iter().filter(|_| !choice.is_all) {
+        for id in &choice.ids {
             if self.volume(id).is_none() {
                 let vg = id.vg().as_str();
                 if let Some(why) = self.why_silent(vg) {
@@ -158,7 +156,7 @@ impl Inventory<'_> {
                     bail!("{}", Reason::Unknown.of(id));
                 }
                 if self.has_group(vg) {
-                    bail!("there is no logical volume {id}; see `lvs {vg}`");
+                    bail!("{}", Reason::NoVolume(None).of(id));
                 }
                 let names: Vec<&str> = self.groups.iter().map(|group| &*group.name).collect();
                 let others = match names.as_slice() {

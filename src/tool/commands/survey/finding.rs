@@ -4,6 +4,9 @@ use serde::Serialize;
 
 use driver::names::{Shown, folded};
 
+/// The word for a volume or a group with which nothing is wrong.
+pub const OK: &str = "ok";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {

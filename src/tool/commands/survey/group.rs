@@ -1,7 +1,6 @@
 //! What is wrong with a volume group, and which command helps.
 
-use super::finding::Finding;
-use super::health::OK;
+use super::finding::{Finding, OK};
 use super::inventory::Inventory;
 use crate::output::counted;
 use driver::host::own_name;

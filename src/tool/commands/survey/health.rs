@@ -1,9 +1,10 @@
 //! What is wrong with a volume, a pool or a snapshot, and which command helps: the one judgement that `status`,
 //! `check`, `doctor` and the metrics print.
 
-use super::finding::Finding;
+use super::finding::{Finding, OK};
 use super::inventory::Inventory;
 use super::look::Request;
+use super::snapshot::nearly_lost;
 use super::verdict::{Outcome, Verdict};
 use driver::fs::Condition;
 use driver::host::{Lack, own_name};
@@ -14,9 +15,6 @@ use driver::volume::{
     require_no_fault,
 };
 use std::path::PathBuf;
-
-/// The word for a volume with which nothing is wrong.
-pub const OK: &str = "ok";
 
 /// A volume, and what may be wrong with it.
 #[allow(clippy::struct_excessive_bools)] // answers, each by itself
@@ -46,14 +44,6 @@ pub struct Health {
     pub is_kept_idle: bool,
     /// Its global mounts, if kubelet can take back none of them.
     pub globals: Vec<PathBuf>,
-}
-
-/// How full a snapshot is, in percent, if little is left: it is lost when it is full.
-pub fn nearly_lost(volume: &Volume) -> Option<f64> {
-    const NEARLY: u8 = 80;
-    let is_its = volume.is_thick_snapshot() && !volume.has_overflowed();
-    let (_, percent) = volume.filled_to(NEARLY).next().filter(|_| is_its)?;
-    Some(percent)
 }
 
 impl Health {
@@ -140,6 +130,11 @@ impl Health {
     /// As [`Self::is_unwell`], but also for a volume that is not the driver's.
     pub fn is_ill(&self) -> bool {
         !self.faults().is_empty() || self.would_not_mount()
+    }
+
+    /// Whether alerts tell of it: what is nobody's is neither well nor unwell.
+    pub fn is_told(&self) -> bool {
+        self.is_ours || !self.is_ill()
     }
 
     pub fn would_not_mount(&self) -> bool {
@@ -360,8 +355,7 @@ impl Health {
         let finding = Finding::warning("two-global-mounts", finding).word("two global mounts");
         let finding = finding.why("kubelet unmounts neither, and does not detach it");
         let me = own_name();
-        let one =
-            |at: &PathBuf| format!("{me} unmountdevice {}", at.quoted());
+        let one = |at: &PathBuf| format!("{me} unmountdevice {}", at.quoted());
         let more = more.iter().map(|at| format!(" && {}", one(at)));
         Some(finding.run(format!("{}{}", one(first), more.collect::<String>())))
     }

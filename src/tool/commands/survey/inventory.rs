@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::health::nearly_lost;
 use super::look::{Request, SeenVolume, look};
 use super::objection::objection;
 use super::pods::{Pods, uids_of};
+use super::snapshot::nearly_lost;
 use super::verdict::Verdict;
 use crate::commands::log;
 use driver::config::{Config, Loaded};
@@ -277,8 +277,7 @@ impl<'a> Inventory<'a> {
                 let is_mount = matches!(decision, Decision::Mount(_));
                 // A mount has come meanwhile, whose writing e2fsck may have taken for errors.
                 if is_mount && request.tries && written() != before {
-                    let tries = false;
-                    return self.verdict(id, Request { tries, ..request });
+                    return as_seen(id, look(subject, None, request));
                 }
                 let mut verdict = Verdict::of(&facts, decision);
                 verdict.outcome = objection.unwrap_or(verdict.outcome);
@@ -359,5 +358,13 @@ impl<'a> Inventory<'a> {
     pub fn why_silent(&self, vg: &str) -> Option<&String> {
         let mut all = self.silent.iter();
         all.find_map(|(name, why)| (name.as_str() == vg).then_some(why))
+    }
+}
+
+/// The verdict of a look, without what this node lacks.
+fn as_seen(id: &LvId, seen: Result<SeenVolume>) -> (Verdict, Option<Facts>) {
+    match seen {
+        Ok(seen) => (Verdict::of(&seen.facts, seen.decision), Some(seen.facts)),
+        Err(error) => (Verdict::of_error(id, &error), None),
     }
 }

@@ -9,12 +9,13 @@ mod look;
 mod node;
 mod objection;
 mod pods;
+mod snapshot;
 mod verdict;
 
 pub use choice::Choice;
-pub use finding::{Finding, Severity};
+pub use finding::{Finding, OK, Severity};
 pub use group::GroupHealth;
-pub use health::{Health, OK};
+pub use health::Health;
 pub use inventory::Inventory;
 pub use look::{Request, SeenVolume, look};
 pub use node::NodeHealth;

@@ -49,13 +49,19 @@ impl NodeHealth {
         if choice.is_all {
             return Self::of(inventory);
         }
+        let lost = inventory.lost();
+        let lost = lost.intersection(&choice.ids).cloned().collect();
         if choice.groups.is_empty() {
-            return Self::default();
+            return Self {
+                lost,
+                ..Self::default()
+            };
         }
         let silent = inventory.silent.iter();
         let silent = silent.filter(|(vg, _)| choice.groups.contains(vg.as_str()));
         Self {
             silent: silent.map(|(vg, why)| (vg.clone(), why.clone())).collect(),
+            lost,
             ..Self::of_disks(inventory)
         }
     }
@@ -63,6 +69,8 @@ impl NodeHealth {
     fn of_disks(inventory: &Inventory) -> Self {
         let (disks, disks_unknown) = match lvm::disks(inventory.host) {
             Ok(disks) => (disks, None),
+            // It fails for the same reason.
+            Err(_) if !inventory.silent.is_empty() => (Vec::new(), None),
             Err(error) => (Vec::new(), Some(format!("{error:#}"))),
         };
         Self {

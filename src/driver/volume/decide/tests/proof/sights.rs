@@ -147,7 +147,7 @@ pub const ROOMS: [See; 6] = [
 ];
 
 /// Faults of a volume that LVM shows.
-pub const ODDITIES: [See; 25] = [
+pub const ODDITIES: [See; 26] = [
     |_| (),
     |f| volume(f).layout = "thin,pool".into(),
     |f| lose(f),
