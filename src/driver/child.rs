@@ -55,22 +55,22 @@ fn read_devices() -> Result<()> {
     Ok(())
 }
 
-/// `examine <size> <time of creation> <extent> [flush]`, `superblock [<size>]`, `superblock flush`, `luks`, or
+/// `examine <size> <time of creation, or nothing> <extent> [flush]`, `superblock [<size>]`, `superblock flush`, `luks`, or
 /// `luks-keys <file> [<start> <end>]…`. Numbers are decimal.
 fn read(device: &Uncached, words: &[&str]) -> Result<String> {
     let number = |word: &str| word.parse::<u64>().context("reading a number");
     match *words {
-        [EXAMINE, size, made, extent, ref flush @ ..] => {
+        [EXAMINE, size, past, extent, ref flush @ ..] => {
             let flush = || match flush {
                 [] => Ok(()),
                 _ => device.flush().context("flushing the disk"),
             };
-            let extent = extent.parse()?;
+            let (past, extent) = (past.parse().context("reading a time")?, extent.parse()?);
             flush()?;
             if extent == Extent::Cached {
                 device.fill_cache()?;
             }
-            let seen = examine(device, number(size)?, number(made)?, extent);
+            let seen = examine(device, number(size)?, past, extent);
             flush()?;
             Ok(serde_json::to_string(&seen)?)
         }

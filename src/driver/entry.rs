@@ -54,8 +54,8 @@ pub fn answer(
     is_verbose: bool,
     translated: impl FnOnce(&Host) -> Result<Vec<OsString>>,
 ) -> Printed {
-    if args.iter().any(holds_secret) {
-        return printed(&Reply::failure(&hide(args, words)), true);
+    if let Some(error) = hide_secret(args, words) {
+        return printed(&Reply::failure(&error), true);
     }
     let target = LogTarget::default();
     answer_panics(words, Vec::new(), &target);
@@ -223,8 +223,13 @@ fn checked(name: &str) -> Option<String> {
     Some(ObjectName::parse(name).ok()?.to_string())
 }
 
-/// Begins a call that holds a secret again, in the same process, with its words on standard input: all users of the
-/// host can read the arguments of a process, and journald logs them. `args`: all of argv. Returns only if that fails.
+/// Begins a call, or a person's command, whose arguments hold a secret again, in the same process, with its words on
+/// standard input: all users of the host can read the arguments of a process, and journald logs them. `args`: all of
+/// argv. `None`: they hold no secret. An error: it could not be hidden.
+pub fn hide_secret(args: &[OsString], words: &[OsString]) -> Option<Error> {
+    args.iter().any(holds_secret).then(|| hide(args, words))
+}
+
 fn hide(args: &[OsString], words: &[OsString]) -> Error {
     // Which call it is may be seen. Of the others, a secret that was cut in pieces may be in any.
     let call = words.first().and_then(named).map(|(name, _)| name);

@@ -29,7 +29,7 @@ pub mod options;
 pub mod reply;
 pub mod volume;
 
-pub use entry::{answer, executable, main, with_hosts, words};
+pub use entry::{answer, executable, hide_secret, main, with_hosts, words};
 
 /// Functions that make, check, grow, activate, extend, mount or remove are `pub(crate)`: commands for people look
 /// and decide; of volumes they change only tags. A doc test of each kind shows that a call from elsewhere

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use driver::fs::alone::named;
-use driver::fs::scan::{Examination, Extent, examine};
+use driver::fs::scan::{Examination, Extent, Past, examine};
 use driver::fs::superblock::{Family, Superblock, read_primary};
 use support::{needs, sh};
 use tempfile::NamedTempFile;
@@ -60,7 +60,7 @@ fn primary(file: &NamedTempFile) -> Superblock {
 }
 
 fn seen(file: &NamedTempFile, size: u64, lv_time: u64) -> Examination {
-    let seen = examine(file.as_file(), size, lv_time, Extent::Whole);
+    let seen = examine(file.as_file(), size, Past::Before(lv_time), Extent::Whole);
     assert_eq!(seen.unreadable, None);
     seen
 }
@@ -126,6 +126,49 @@ fn ext_is_seen_by_its_backups() {
     for (kind, options, size) in cases {
         let line = format!("mkfs.{kind} -U {UUID} {EXT} {options}");
         remains_after_wiping(&line, size);
+    }
+}
+
+/// mke2fs writes its first superblock last, so an ext without that is one whose mkfs was killed, if nobody has used it.
+#[test]
+fn an_ext_that_was_used_is_told_from_one_whose_mkfs_was_killed() {
+    needs!("e2fsprogs", "mkfs.ext4", "debugfs");
+    let cases = [
+        ("ext2", "-b 1024", 25 * MIB),
+        ("ext3", "-b 1024 -I 128", 100 * MIB),
+        ("ext4", "", 32 * MIB),
+        ("ext4", "-b 4096", 300 * MIB),
+        ("ext4", "", 5 * GIB),
+        ("ext4", "-O ^64bit,^metadata_csum", 5 * GIB),
+        ("ext4", "-O quota,project", 5 * GIB),
+        ("ext4", "-O sparse_super2", 10 * GIB),
+        ("ext4", "-O meta_bg,^resize_inode", 10 * GIB),
+        ("ext4", "-O bigalloc", 10 * GIB),
+        // Its journal has more extents than an inode holds.
+        ("ext4", "", 2 * TIB),
+    ];
+    let is_unused = |file: &NamedTempFile, size| seen(file, size, 0).backup.unwrap().is_unused;
+    let lose = |file: &NamedTempFile| file.as_file().write_all_at(&[0; 1024], 1024).unwrap();
+    for (kind, options, size) in cases {
+        let name = format!("mkfs.{kind} {options} on {} MiB", size / MIB);
+        let file = made(&format!("mkfs.{kind} {EXT} {options}"), size);
+        let mut first = [0; 1024];
+        file.as_file().read_exact_at(&mut first, 1024).unwrap();
+        lose(&file);
+        assert!(is_unused(&file, size), "{name}");
+        file.as_file().write_all_at(&first, 1024).unwrap();
+        let write = ["-w", "-R", "write /etc/hostname page"];
+        let status = Command::new("debugfs")
+            .args(write)
+            .arg(file.path())
+            .status();
+        assert!(status.unwrap().success(), "{name}");
+        lose(&file);
+        assert!(!is_unused(&file, size), "{name}, used");
+        // Nor is one of which more is lost than a mke2fs writes last.
+        let file = made(&format!("mkfs.{kind} {EXT} {options}"), size);
+        wipe(&file, MIB);
+        assert!(!is_unused(&file, size), "{name}, wiped");
     }
 }
 

@@ -10,7 +10,8 @@ use crate::mount::Row;
 use crate::names::{Bytes, FsType, Shown};
 use crate::reply::Reply;
 use crate::volume::{
-    Decision, Device, Facts, HeldLocks, Inside, Job, Purpose, Step, Subject, Wish, give_up, wider,
+    Decision, Device, Facts, HeldLocks, Inside, Job, Purpose, Step, Subject, Wish, give_up,
+    require_fit, wider,
 };
 
 /// `expandfs <options> <device> <dir> <new> <old>` and `expandvolume <options> <dir> <new> <old>`:
@@ -51,6 +52,15 @@ fn grow_all(
     // Its number is given to no other device while LVM and the filesystem's tool work.
     let on = device.pin(host.kernel)?;
     let volume = facts.require_volume()?;
+    let uses = facts.uses.as_ref();
+    let inside = uses.and_then(|uses| uses.inside.as_ref());
+    if let Some(Inside { device, .. }) = inside {
+        let size = match decision {
+            Decision::Extend(size) => *size,
+            _ => volume.size,
+        };
+        require_fit(job.subject, device, size)?;
+    }
     // LVM's commands close all that they inherit but standard input: of the two locks the group's, since LVM itself
     // lets nobody else change the volume meanwhile.
     let group = locks.group.take();
@@ -74,12 +84,15 @@ fn grow_all(
     };
     drop(group);
     let lock = locks.of_volume()?;
-    let uses = facts.uses.as_ref();
-    let inside = uses.and_then(|uses| uses.inside.as_ref());
     if let Some(Inside { device, .. }) = inside {
         let name = &crypt::name_of(&device.lv_uuid);
         crypt::resize(host, id.vg(), (name, device.number), lock)
-            .with_context(|| format!("growing what is inside the encrypted volume {id}"))?;
+            .with_context(|| {
+                format!(
+                    "growing what is inside the encrypted volume {id}; if somebody opened that by hand, end its pods: the \
+                     next mount opens it so that it can grow, and grows it"
+                )
+            })?;
     }
     let rows = uses.iter().flat_map(|uses| &uses.mounts);
     let writable = rows

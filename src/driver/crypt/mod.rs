@@ -2,6 +2,7 @@
 
 mod anew;
 mod header;
+mod kernel;
 mod layout;
 mod mapping;
 #[cfg(test)]
@@ -19,6 +20,7 @@ pub const KEY_SIZES: [u64; 2] = [32, 64];
 
 pub use anew::copy_keys;
 pub use header::{HEADER_SIZE, Header, read};
+pub use kernel::require_dm_crypt;
 #[cfg(test)]
 pub use layout::layout_of;
 pub use layout::{KeyDigest, Keyslot, Layout, Others, STRIPES, Segment};
@@ -26,4 +28,4 @@ pub use mapping::{DmTable, all_open, luks_of, name_of, table_of, volume_below};
 #[cfg(test)]
 pub use tests::LAYOUT;
 pub(crate) use tools::{Closed, close, format, open, resize};
-pub use tools::{header_of, read_key_file};
+pub use tools::{header_of, read_key_file, require_key_file};

@@ -29,11 +29,16 @@ pub fn header_of(host: &Host, device: Opened) -> Result<Option<Header>> {
     asked(host, device, super::HEADER, None)
 }
 
+/// Fails if this file of the node can give no passphrase. Nothing of it is read.
+pub fn require_key_file(file: &Path) -> Result<(), String> {
+    require_secret(file, LONGEST_PASSPHRASE)
+}
+
 /// Reads a passphrase from a file of the node. From now on this process and its tools leave no core.
 pub fn read_key_file(host: &Host, file: &Path) -> Result<Passphrase> {
     leave_no_core().context("keeping this process from leaving a core")?;
     let read = || {
-        require_secret(file).map_err(Error::msg)?;
+        require_key_file(file).map_err(Error::msg)?;
         Passphrase::of(host.kernel.read_secret(file, LONGEST_PASSPHRASE)?)
     };
     read().with_context(|| format!("reading the key_file {}", file.shown()))
@@ -131,8 +136,8 @@ pub fn open(
             ..
         }) => bail!(
             "{source} does not open {id}: give the passphrase that {id} was encrypted with, or one that was added \
-             since (`cryptsetup luksDump {}` lists how many there are). If it is one of them, its key slot is damaged: \
-             restore the header from its backup, see docs/encryption.md",
+             since (`cryptsetup luksDump {}` lists how many there are). If it is one of them, its key slot is damaged, or the \
+             header is an older one: docs/encryption.md says how to restore the newest without losing this one",
             node.name.shown(),
         ),
         Err(error) => {

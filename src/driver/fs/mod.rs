@@ -2,7 +2,9 @@
 //! decided elsewhere.
 
 pub mod alone;
+mod backup;
 mod blkid;
+mod inside;
 pub mod scan;
 mod signatures;
 pub mod superblock;
@@ -16,10 +18,11 @@ pub const SUPERBLOCK: &str = "superblock";
 /// With one of these: first has the disk keep what was written.
 pub const FLUSH: &str = "flush";
 
+pub use backup::Backup;
 pub use blkid::{Probed, has_several, probe, probe_filesystems};
 pub(crate) use scan::asked;
 pub use scan::{
-    Backup, Examination, Extent, Opened, TINY, Unreadable, ZEROED, scan, superblock_of,
+    Examination, Extent, Opened, Past, TINY, Unreadable, ZEROED, scan, superblock_of,
     superblock_of_new,
 };
 pub use superblock::{Condition, Family, Superblock};

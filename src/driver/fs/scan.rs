@@ -4,18 +4,20 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
+use std::num::ParseIntError;
 use std::ops::Range;
 use std::path::Path;
+use std::str::FromStr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
-use humantime::format_rfc3339_seconds;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::backup::{Backup, is_unused};
+use super::inside;
 use super::signatures;
-use super::superblock::{ReadAt, Superblock, ext_backup, fill};
+use super::superblock::{ReadAt, Superblock, fill};
 use crate::host::{Command, Host, Pages};
 use crate::names::{Bytes, Shown};
 
@@ -67,6 +69,8 @@ pub struct Examination {
     /// The first place that could not be read. Nothing was looked at after it.
     pub unreadable: Option<Unreadable>,
     pub backup: Option<Backup>,
+    /// The first that is older than the volume: what a removed volume left, if the volume is as old as LVM says.
+    pub older: Option<Backup>,
     /// A mark where blkid looks for it, and which blkid should have named.
     pub signature: Option<String>,
     pub is_zero: bool,
@@ -82,37 +86,37 @@ pub struct Unreadable {
     pub error: String,
 }
 
-/// A backup superblock of an ext whose beginning is gone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Backup {
-    pub offset: u64,
-    pub uuid: String,
-    pub block_size: u64,
-    /// When it was written, in seconds since the epoch.
-    pub written: u64,
+/// What a device may still hold of the past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Past {
+    /// Remains of removed volumes. They are older than this volume, which was made at this time, in seconds since the
+    /// epoch. 0: nobody knows when.
+    Before(u64),
+    /// Nothing: inside an encrypted volume, since each has a key of its own.
+    Nothing,
 }
 
-impl Backup {
-    /// The command that repairs the filesystem on `device` with it.
-    pub fn repair(&self, device: &Path) -> String {
-        let size = self.block_size;
-        let block = self.offset.checked_div(size).unwrap_or(0);
-        format!("e2fsck -b {block} -B {size} {}", device.shown())
-    }
-}
+impl FromStr for Past {
+    type Err = ParseIntError;
 
-impl fmt::Display for Backup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { offset, uuid, .. } = self;
-        write!(f, "an ext backup superblock at byte {offset} (UUID {uuid}")?;
-        // The end of the year 9999, the last that can be written. What is on a disk may be more.
-        let written = Duration::from_secs(self.written.min(253_402_300_799));
-        if let Some(time) = SystemTime::UNIX_EPOCH.checked_add(written) {
-            write!(f, ", written {}", format_rfc3339_seconds(time))?;
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        match word {
+            NOTHING => Ok(Self::Nothing),
+            time => time.parse().map(Self::Before),
         }
-        write!(f, ")")
     }
 }
+
+impl fmt::Display for Past {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Before(time) => time.fmt(f),
+            Self::Nothing => f.write_str(NOTHING),
+        }
+    }
+}
+
+const NOTHING: &str = "nothing";
 
 /// A device that is open, and its name.
 pub type Opened<'a> = (&'a Arc<File>, &'a Path);
@@ -121,13 +125,12 @@ pub type Opened<'a> = (&'a Arc<File>, &'a Path);
 /// disk keeps what was written. lvcreate does not flush: after a power cut, data that it wiped could show again.
 pub fn scan(
     host: &Host,
-    (size, lv_time): (Bytes, u64),
+    (size, past): (Bytes, Past),
     extent: Extent,
     flush: bool,
     claim: Opened,
 ) -> Result<Examination> {
-    let [size, lv_time] = [size.get(), lv_time].map(|number| number.to_string());
-    let words = [size, lv_time, extent.to_string()].into_iter();
+    let words = [size.get().to_string(), past.to_string(), extent.to_string()].into_iter();
     let flush = flush.then(|| super::FLUSH.to_owned());
     asked(host, claim, super::EXAMINE, words.chain(flush))
 }
@@ -165,11 +168,8 @@ pub(crate) fn asked<T: DeserializeOwned>(
     serde_json::from_slice(&output.stdout).with_context(reading)
 }
 
-/// Reads the head, the tail and every usual place of a backup superblock of `device`, which has
-/// `size` bytes and was made at `lv_time` (seconds since the epoch; 0: nobody knows). A backup counts
-/// if it was written at `lv_time` or later, by the node's clock: an older one is what a removed volume
-/// has left in the same place.
-pub fn examine(device: &impl ReadAt, size: u64, lv_time: u64, extent: Extent) -> Examination {
+/// Reads the head, the tail and every usual place of a backup superblock of `device`, which has `size` bytes.
+pub fn examine(device: &impl ReadAt, size: u64, past: Past, extent: Extent) -> Examination {
     let mut seen = Examination {
         is_zero: true,
         ..Examination::default()
@@ -184,7 +184,7 @@ pub fn examine(device: &impl ReadAt, size: u64, lv_time: u64, extent: Extent) ->
     let tail = head.end.max(tail_start.saturating_sub(tail_start % PAGE))..size;
     let between = head.end..tail.start;
     let mut ranges = vec![head, tail];
-    ranges.extend(places(size, &between).into_iter().take(most));
+    ranges.extend(places(size, past, &between).into_iter().take(most));
     let mut buffer = Pages::new(CHUNK);
     let buffer = buffer.bytes();
     for range in ranges {
@@ -196,14 +196,17 @@ pub fn examine(device: &impl ReadAt, size: u64, lv_time: u64, extent: Extent) ->
                 seen.unreadable = Some(Unreadable { offset, error });
                 return seen;
             }
-            seen.take(chunk, start, size, lv_time);
+            seen.take(chunk, start, size, past);
         }
+    }
+    for backup in [&mut seen.backup, &mut seen.older].into_iter().flatten() {
+        backup.is_unused &= is_unused(device, backup);
     }
     seen
 }
 
 impl Examination {
-    fn take(&mut self, chunk: &[u8], start: u64, size: u64, lv_time: u64) {
+    fn take(&mut self, chunk: &[u8], start: u64, size: u64, past: Past) {
         const ZERO: [u8; SECTOR] = [0; SECTOR];
         for (index, sector) in chunk.chunks(SECTOR).enumerate() {
             if ZERO.starts_with(sector) {
@@ -218,24 +221,27 @@ impl Examination {
             }
             if self.signature.is_none() {
                 self.signature = signatures::in_sector(sector, offset, size)
+                    .or_else(|| inside::in_sector(bytes, offset, past))
                     .map(|what| format!("{what} at byte {offset}"));
             }
-            if self.backup.is_none() {
-                self.backup = backup(bytes, offset, lv_time);
+            if let Some(found) = Backup::of(bytes, offset) {
+                self.take_backup(found, past);
             }
         }
     }
-}
 
-fn backup(bytes: &[u8], offset: u64, lv_time: u64) -> Option<Backup> {
-    let found = ext_backup(bytes, offset)?;
-    let written = found.newest_time?;
-    (written >= lv_time).then_some(Backup {
-        offset,
-        uuid: found.uuid,
-        block_size: found.block_size,
-        written,
-    })
+    /// Keeps the first of those that count, and of the others, and whether there is one of another filesystem.
+    fn take_backup(&mut self, found: Backup, past: Past) {
+        let first = if found.is_older(past) {
+            &mut self.older
+        } else {
+            &mut self.backup
+        };
+        match first {
+            Some(first) => first.is_unused &= first.uuid == found.uuid,
+            None => *first = Some(found),
+        }
+    }
 }
 
 /// Where an ext that was made on a device of `size` bytes keeps copies of its superblock: the places within `between`,
@@ -245,8 +251,14 @@ fn backup(bytes: &[u8], offset: u64, lv_time: u64) -> Option<Backup> {
 /// (`sparse_super`); without that feature in every group; with `sparse_super2` in group 1 and in
 /// the last one. Groups are as large as mke2fs makes them: one block of bitmap describes them. Not
 /// covered: other sizes (`mke2fs -g`, `-N`), filesystems of one group, and `-E num_backup_sb=0`.
-fn places(size: u64, between: &Range<u64>) -> Vec<Range<u64>> {
-    copies_of_ext(size)
+///
+/// Where nothing of the past can be, those of xfs and btrfs too.
+fn places(size: u64, past: Past, between: &Range<u64>) -> Vec<Range<u64>> {
+    let mut pages = copies_of_ext(size);
+    if past == Past::Nothing {
+        pages.extend(inside::copies(size));
+    }
+    pages
         .into_iter()
         .map(|start| start.max(between.start)..start.saturating_add(PAGE).min(between.end))
         .filter(|place| place.start < place.end)
@@ -301,7 +313,7 @@ mod tests {
     fn places_are_apart_ascending_and_within() {
         for size in [0, 1, 512, 16 * MIB, 20 * MIB + 512, GIB, 16 * TIB, u64::MAX] {
             let between = (8 * MIB)..size.saturating_sub(8 * MIB);
-            let places = places(size, &between);
+            let places = places(size, Past::Nothing, &between);
             for place in &places {
                 assert!(place.start < place.end, "{size}: {place:?}");
                 assert!(
@@ -318,7 +330,7 @@ mod tests {
     #[test]
     fn even_a_huge_disk_is_asked_for_little() {
         for size in [TIB, 16 * TIB, 100 * TIB] {
-            let places = places(size, &(0..size));
+            let places = places(size, Past::Nothing, &(0..size));
             let bytes: u64 = places.iter().map(|place| place.end - place.start).sum();
             assert!(places.len() < 1500, "{size}: {} reads", places.len());
             assert!(bytes < 64 * MIB, "{size}: {bytes} bytes");
@@ -337,8 +349,11 @@ mod tests {
             ("ext, clusters of 64 KiB, group 1", 2 * GIB),
             ("ext, clusters of 64 KiB, group 3", 6 * GIB),
             ("ext, last group", 16 * TIB - 128 * MIB),
+            ("btrfs, second", 64 * MIB),
+            ("btrfs, third", 256 * GIB),
+            ("xfs, one of 16 groups", TIB),
         ];
-        let places = places(size, &(0..size));
+        let places = places(size, Past::Nothing, &(0..size));
         for (name, at) in cases {
             assert!(
                 places.iter().any(|place| place.contains(&at)),

@@ -221,7 +221,7 @@ fn largest_ext(fields: &Fields, block_size: u64, is_64bit: bool) -> Option<u64> 
     })
 }
 
-fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
+pub(super) fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
     if fields.array(0)? != *b"XFSB" {
         return None;
     }
@@ -252,7 +252,7 @@ fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
     })
 }
 
-fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
+pub(super) fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
     // mkfs.btrfs writes the second one while it is at work (BTRFS_MAGIC_TEMPORARY).
     let in_progress = match &fields.array(0x40)? {
         b"_BHRfS_M" => false,
@@ -294,7 +294,7 @@ impl Fields<'_> {
         self.0.get(at..)?.first_chunk().copied()
     }
 
-    fn byte(&self, at: usize) -> Option<u8> {
+    pub(super) fn byte(&self, at: usize) -> Option<u8> {
         self.0.get(at).copied()
     }
 
@@ -304,6 +304,20 @@ impl Fields<'_> {
 
     pub(super) fn le32(&self, at: usize) -> Option<u32> {
         self.array(at).map(u32::from_le_bytes)
+    }
+
+    pub(super) fn be32(&self, at: usize) -> Option<u32> {
+        self.array(at).map(u32::from_be_bytes)
+    }
+
+    /// Whether a journal of ext begins here. Source: the kernel's Documentation/filesystems/ext4/journal.rst.
+    pub(super) fn is_ext_journal(&self) -> bool {
+        self.be32(0) == Some(0xC03B_3998) && matches!(self.be32(4), Some(3 | 4))
+    }
+
+    /// Whether it ever held anything: the number of its next transaction, and where its log begins.
+    pub(super) fn is_used_journal(&self) -> Option<bool> {
+        Some(self.be32(0x18)? != 1 || self.be32(0x1C)? != 0)
     }
 
     fn le64(&self, at: usize) -> Option<u64> {

@@ -97,11 +97,21 @@ fn require_roots_on_the_way(file: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Fails if anybody but root could read or change this file, or put another in its place.
-pub fn require_secret(file: &Path) -> Result<(), String> {
+/// Fails if anybody but root could read or change this file, or put another in its place; or if it has nothing in it,
+/// or more than `most` bytes, or is no file.
+pub fn require_secret(file: &Path, most: usize) -> Result<(), String> {
     const OTHERS: u32 = 0o077;
     require_roots_to_run(file)?;
     let metadata = fs::metadata(file).map_err(|e| e.to_string())?;
+    if !metadata.is_file() {
+        return Err("it is not a file".to_owned());
+    }
+    if metadata.len() == 0 {
+        return Err("it is empty".to_owned());
+    }
+    if metadata.len() > most as u64 {
+        return Err(format!("it is longer than {} KiB", most >> 10));
+    }
     let mode = metadata.mode() & 0o7777;
     if mode & OTHERS != 0 {
         return Err(format!(

@@ -73,7 +73,7 @@ pub fn without_data(fs: FsType, id: &LvId, encrypted: bool) -> String {
         format!("run `wipefs --all {device} && {me} allow-format {id}`")
     };
     format!(
-        "If the driver has made it and no pod has had it, nothing is in it: have mkfs make what this kernel mounts \
+        "If the driver has made it and no pod of any node has had it, nothing is in it: have mkfs make what this kernel mounts \
          (`mkfs_options` of {fs} in config.toml), and {empty}"
     )
 }

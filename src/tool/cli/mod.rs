@@ -14,7 +14,7 @@ use driver::calls::{self, VERBOSE};
 use driver::host::{NAME, is_called_by_name, selinux};
 use driver::names::{Shown, folded, nearest};
 use driver::reply::{Printed, Reply};
-use driver::with_hosts;
+use driver::{hide_secret, with_hosts};
 
 use people::{People, Task};
 
@@ -30,7 +30,13 @@ pub fn main(args: &[OsString], words: &[OsString]) -> Printed {
     match words.first() {
         Some(_) if asks_for_call_outs(words) => Printed::text(by_hand::call_outs()),
         Some(first) if is_call_out(first) => call_out(args, words),
-        Some(first) if is_for_people(first) => people(args),
+        Some(first) if is_for_people(first) => {
+            if let Some(error) = hide_secret(args, words) {
+                return Printed::failure(format!("{error:#}\n"), 1);
+            }
+            let program = args.first().cloned().unwrap_or_default();
+            people(&[&[program], words].concat())
+        }
         word => {
             // kubelet may make a call-out that is not known yet, and reads a document; but none is called
             // nearly as a command for people is.

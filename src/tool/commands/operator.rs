@@ -173,14 +173,19 @@ fn doubts_of(seen: &SeenVolume) -> Result<Option<&[Doubt]>> {
         Decision::Resume => bail!("{}", suspended(seen).of(id)),
         Decision::Activate => bail!("{}", not_active(id)),
         Decision::Bind(row) => bail!("{id} is mounted at {}", row.mount_point.shown()),
+        Decision::Open { .. } => bail!(
+            "{id} is encrypted, and only who opens it sees what is inside, so it is never formatted by a permission; \
+             nothing was changed. If the data may go, run `lvremove {id}` and make the volume anew"
+        ),
+        Decision::Mount(_) => {
+            bail!("{id} holds a filesystem, which the next mount uses; nothing was changed")
+        }
         Decision::Look(_)
         | Decision::Ready
-        | Decision::Restrict { .. }
-        | Decision::Mount(_)
-        | Decision::Open { .. }
+        | Decision::Extend(_)
         | Decision::Create(_)
-        | Decision::Extend(_) => {
-            bail!("{id} holds a filesystem, which the next mount uses; nothing was changed")
+        | Decision::Restrict { .. } => {
+            bail!("nothing is known of what {id} holds; nothing was changed")
         }
     }
 }

@@ -80,6 +80,28 @@ fn a_luks_volume_that_an_operator_has_opened_is_recorded_and_a_closed_one_is_not
     assert_eq!(group.tags("data"), tags);
 }
 
+/// A backup of the older header would destroy the only one that opens what is there.
+#[test]
+fn a_header_that_an_operator_has_made_anew_is_adopted_and_no_older_one_restored() {
+    let (node, group, volume) = with_filled("header-anew");
+    let key = "--key-file /run/header-anew.key";
+    encrypts(&volume, &format!("{QUICKLY} --type luks2"));
+    let said = node.mount("pod", &volume);
+    said.is_failure(&["[luks-header]"]);
+    let open = said.command("cryptsetup open").unwrap();
+    let adopt = said.command(text(&node.exe())).unwrap();
+    assert!(!said.message.contains("luksHeaderRestore"), "{said:?}");
+    sh(&open
+        .replace("open ", &format!("open {key} "))
+        .replace("NAME", "byhand"));
+    let words: Vec<&str> = adopt.split(' ').skip(1).collect();
+    node.prints(&words, RECORDED, 0);
+    closes("byhand");
+    still_holds(&node, &volume, "kept");
+    let its = format!("flexvolume.luks={}", luks_uuid(&volume));
+    assert!(group.tags("data").contains(&its));
+}
+
 /// The record still names the plain filesystem.
 #[test]
 fn a_plain_volume_that_an_operator_has_encrypted_is_told_from_one_that_is_plain() {

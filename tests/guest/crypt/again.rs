@@ -102,3 +102,78 @@ fn a_passphrase_that_does_not_open_a_header_that_stands_formats_nothing() {
     node.finds(&volume.clone().read_only(), "data");
     assert_eq!(group.tags("data"), tags);
 }
+
+/// Opens the volume, and has these commands work on the device inside, `$i`.
+fn works_inside(volume: &Volume, commands: &str) {
+    opens(volume, "again");
+    bash(&format!("i=/dev/mapper/again; {commands}; udevadm settle"));
+    closes("again");
+}
+
+/// What backups are left of reads as a mkfs that was killed, but for what a mount has changed.
+#[test]
+fn an_ext_inside_that_lost_its_first_superblock_is_never_formatted_whatever_the_tags_say() {
+    let (node, group, volume) = with_filled("again-first");
+    // The superblock, the first page, the first MiB.
+    for lost in ["bs=1k seek=1 count=1", "bs=4k count=1", "bs=1M count=1"] {
+        let tags = as_if_making(&group, &volume, "ext4");
+        let wipe = format!("dd if=/dev/zero of=$i {lost} conv=fsync status=none");
+        works_inside(&volume, &wipe);
+        let words = [
+            "inside according to its tag",
+            "there is an ext backup superblock",
+        ];
+        refuses_unchanged(&node, &volume, &words);
+        // With the first MiB the root directory is lost, too.
+        if !lost.starts_with("bs=1M") {
+            let reply = node.mount("pod", &volume);
+            let repair = reply.command("e2fsck -b").unwrap();
+            assert!(repair.ends_with("/dev/mapper/NAME"), "{repair}");
+            opens(&volume, "again");
+            agreeing(&repair.replace("NAME", "again"));
+            closes("again");
+            still_holds(&node, &volume, "data");
+            assert_eq!(group.tags("data"), tags);
+        }
+    }
+}
+
+/// Nothing inside can be a removed volume's, since that had another key: not even what is older than the volume.
+#[test]
+fn what_is_older_than_the_volume_inside_is_never_formatted() {
+    let (node, group, volume) = with_filled("again-older");
+    as_if_making(&group, &volume, "ext4");
+    works_inside(
+        &volume,
+        "E2FSPROGS_FAKE_TIME=1500000000 mkfs.ext4 -qF $i; mount $i /mnt; printf older > /mnt/page; umount /mnt
+        dd if=/dev/zero of=$i bs=1M count=1 conv=fsync status=none",
+    );
+    let words = ["there is an ext backup superblock", "e2fsck -b"];
+    refuses_unchanged(&node, &volume, &words);
+}
+
+/// No mkfs writes these before its first superblock.
+#[test]
+fn copies_of_a_superblock_inside_are_signs_of_data_whatever_the_tags_say() {
+    let group = Group::new("again-copies");
+    let node = with_key(Mode::MountOnly, "again-copies");
+    // The first superblock, of btrfs at 64 KiB; the first MiB.
+    for (fs, size, lost) in [
+        ("xfs", "320m", "bs=4k count=1"),
+        ("xfs", "320m", "bs=1M count=1"),
+        ("btrfs", "144m", "bs=4k seek=16 count=1"),
+        ("btrfs", "144m", "bs=1M count=1"),
+    ] {
+        println!("{fs}, {lost}");
+        let volume = group.linear(fs, size).fs(fs).encrypted();
+        node.write("pod", &volume, fs);
+        as_if_making(&group, &volume, fs);
+        let wipe = format!("dd if=/dev/zero of=$i {lost} conv=fsync status=none");
+        works_inside(&volume, &wipe);
+        refuses_unchanged(&node, &volume, &["inside according to its tag", fs]);
+        let other = volume.clone().fs("ext4");
+        node.mount("pod", &other).is_failure(&[fs]);
+        run("blkdiscard", &["-f", "-z", &volume.device()]);
+        group.lv("lvremove", &[], fs);
+    }
+}

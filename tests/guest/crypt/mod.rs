@@ -6,9 +6,12 @@ mod attacks;
 mod forge;
 mod headers;
 mod hostile;
+mod lacks;
 pub mod life;
 mod lost;
 mod page;
+mod reduced;
+mod reencrypted;
 mod secrets;
 
 use std::fs;

@@ -82,6 +82,38 @@ fn an_ext_with_data_is_not_formatted_whatever_e2fsck_or_an_old_record_says() {
     }
 }
 
+/// As vgcfgrestore(8) leaves it, from the archive of just before the record.
+#[test]
+fn an_ext_that_lost_its_first_superblock_is_not_formatted_whatever_an_old_record_says() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("first-lost");
+    // With blocks of 1 KiB and of 4 KiB; a superblock, the first page, the first MiB.
+    for (fs, size) in [("ext4", "32m"), ("ext2", "32m"), ("ext4", "1g")] {
+        let volume = group.linear("data", size).fs(fs);
+        let device = volume.device();
+        for lost in ["bs=1k seek=1 count=1", "bs=4k count=1", "bs=1M count=1"] {
+            println!("{fs} of {size}, {lost}");
+            node.write("pod", &volume, "kept");
+            group.forget("data");
+            let making = format!("flexvolume.making={fs}");
+            group.lv("lvchange", &["--addtag", &making], "data");
+            sh(&format!(
+                "dd if=/dev/zero of={device} {lost} conv=fsync status=none"
+            ));
+            let reply = node.refuses_mount(&volume, &["an ext backup superblock"]);
+            assert_eq!(group.tags("data"), making);
+            // With the first MiB the root directory may be lost, too.
+            if !lost.starts_with("bs=1M") {
+                agreeing(reply.command("e2fsck -b").unwrap());
+                node.finds(&volume, "kept");
+                group.assert_recorded("data", fs);
+            }
+        }
+        run("blkdiscard", &["-f", &device]);
+        group.lv("lvremove", &[], "data");
+    }
+}
+
 /// That is why one with a superblock counts as whole.
 #[test]
 fn an_ext_gets_its_superblock_when_all_else_is_on_the_disk() {

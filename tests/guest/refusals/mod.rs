@@ -234,8 +234,8 @@ refusals! {
             dmsetup load $pool --table \"$table 2 skip_block_zeroing read_only\"
             dmsetup suspend --noflush $pool; dmsetup resume $pool",
         says: "the thin pool pool-unwell/pool has a fault (metadata_read_only)",
-        // A repair keeps the old metadata beside the new.
-        undo: "told lvchange -an -S; lvs $vg/pool_meta0 > /dev/null",
+        // A repair would keep the old metadata beside the new, and nothing is wrong with that.
+        undo: "told lvchange -an -S; ! lvs $vg/pool_meta0 2> /dev/null",
         or: &["lvchange -qq --refresh $vg/pool"],
     }
     failed {
@@ -260,7 +260,8 @@ refusals! {
         prepare: "lvextend -qq -L 128m $vg/data; mkfs.btrfs -q $dev; # and the marks of swap
             printf '\\1\\0\\0\\0\\377\\0\\0\\0' | dd of=$dev bs=1 seek=1024 conv=notrunc status=none
             printf SWAPSPACE2 | dd of=$dev bs=1 seek=4086 conv=notrunc status=none",
-        undo: "told wipefs --offset OFFSET=0xff6; mkfs.ext4 -qF $dev",
+        undo: "told mount TYPE=btrfs DIR=/mnt; umount /mnt
+            export HOME=$dir; told wipefs --backup OFFSET=0xff6; mkfs.ext4 -qF $dev",
     }
     other { prepare: "mkswap $dev", says: "other/data holds swap, ", undo: "told wipefs --all", }
     damaged {
@@ -298,7 +299,14 @@ refusals! {
         config: KEY,
         asks: &[LUKS2],
         says: "the cipher aes-cbc-essiv:sha256",
-        undo: "answer=YES; told cryptsetup luksHeaderRestore FILE=$dir/header",
+        undo: "told dd COPY=$dir/copy; answer=YES; told cryptsetup luksHeaderRestore FILE=$dir/header",
+    }
+    reencryption {
+        prepare: encrypted!("cryptsetup reencrypt -q --init-only --pbkdf-memory 32 --pbkdf-force-iterations 4 \
+            --key-file /run/refusals.key $dev"),
+        config: KEY,
+        asks: &[LUKS2],
+        undo: "answer=key; told cryptsetup reencrypt --resume-only",
     }
     too_small {
         prepare: "printf key > /run/refusals.key; chmod 600 /run/refusals.key; lvreduce -qq -f -L 16m $vg/data",
@@ -311,7 +319,7 @@ refusals! {
             dd if=/dev/zero of=$dev bs=1M count=4 conv=fsync status=none"),
         config: KEY,
         asks: &[LUKS2],
-        undo: "answer=YES; told cryptsetup luksHeaderRestore FILE=$dir/header",
+        undo: "told dd COPY=$dir/copy; answer=YES; told cryptsetup luksHeaderRestore FILE=$dir/header",
         or: &["told lvremove; lvcreate -qq -y -W y -n data -L 32m $vg; blkdiscard -z $dev"],
     }
     inside {

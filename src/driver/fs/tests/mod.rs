@@ -8,7 +8,8 @@ mod reading;
 use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind, Write};
 
-use super::scan::{Backup, Examination, Extent, examine};
+use super::Backup;
+use super::scan::{Examination, Extent, Past, examine};
 use super::superblock::{Condition, Family, ReadAt, Superblock, ext_backup, read_primary};
 
 const KIB: u64 = 1 << 10;
@@ -79,7 +80,7 @@ impl<'a> Device<'a> {
     }
 
     fn examined(&self, lv_time: u64) -> Examination {
-        examine(self, self.size, lv_time, Extent::Whole)
+        examine(self, self.size, Past::Before(lv_time), Extent::Whole)
     }
 }
 
@@ -297,21 +298,41 @@ fn what_is_written_on_a_device_is_seen() {
 #[test]
 fn a_backup_counts_if_it_is_as_young_as_the_volume() {
     // Blocks of 1 KiB, in groups of 8 MiB.
-    let more: Change = &[(0x18, &[0]), (0x14, &[1]), (0x20, &[0, 32]), (0x5A, &[1])];
-    let ext = with(EXT, more);
+    let mut more = vec![
+        (0x18, &[0][..]),
+        (0x14, &[1]),
+        (0x20, &[0, 32]),
+        (0x5A, &[1]),
+    ];
+    let of_1970 = with(EXT, &more);
+    let later = 1_700_000_000_u32.to_le_bytes();
+    more.push((0x30, &later));
+    let ext = with(EXT, &more);
     let device = Device::with(8 * MIB + 1024, &ext);
     let backup = Backup {
         offset: 8 * MIB + 1024,
         uuid: UUID.to_owned(),
         block_size: 1024,
-        written: 300,
+        written: 1_700_000_000,
+        is_unused: false,
     };
-    assert_eq!(device.examined(300).backup.as_ref(), Some(&backup));
-    assert_eq!(device.examined(301).backup, None);
+    let seen = |lv_time| {
+        let seen = device.examined(lv_time);
+        (seen.backup, seen.older)
+    };
+    assert_eq!(seen(1_700_000_000), (Some(backup.clone()), None));
+    assert_eq!(seen(1_700_000_001), (None, Some(backup.clone())));
+    let inside = examine(&device, device.size, Past::Nothing, Extent::Whole);
+    assert_eq!(inside.backup.as_ref(), Some(&backup));
+    // The time of a clock that has begun anew is none.
+    let begun_anew = Device::with(8 * MIB + 1024, &of_1970).examined(1_700_000_001);
+    assert_eq!(begun_anew.backup.unwrap().written, 300);
     let repair = backup.repair("/dev/mapper/vg-lv".as_ref());
-    assert_eq!(repair, "e2fsck -b 8193 -B 1024 /dev/mapper/vg-lv");
+    let words = "`e2fsck -n -b 8193 -B 1024 /dev/mapper/vg-lv` shows what is left, and `e2fsck -b 8193 -B 1024 \
+                 /dev/mapper/vg-lv` repairs it";
+    assert_eq!(repair, words);
     let words = format!(
-        "an ext backup superblock at byte 8389632 (UUID {UUID}, written 1970-01-01T00:05:00Z)"
+        "an ext backup superblock at byte 8389632 (UUID {UUID}, written 2023-11-14T22:13:20Z)"
     );
     assert_eq!(backup.to_string(), words);
     // Nonsense from a disk is no reason to panic.

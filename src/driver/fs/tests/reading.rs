@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 
 use super::MIB;
-use crate::fs::scan::{Extent, examine};
+use crate::fs::scan::{Extent, Past, examine};
 use crate::fs::superblock::{ReadAt, read_primary};
 
 const GIB: u64 = 1 << 30;
@@ -68,7 +68,10 @@ impl ReadAt for Broken {
 fn a_sector_that_cannot_be_read_is_named_wherever_it_is() {
     for size in [512, 100 * 1024, 17 * MIB, 2 * GIB, 3 * TIB] {
         let whole = Broken::of(size);
-        assert_eq!(examine(&whole, size, 0, Extent::Whole).unreadable, None);
+        assert_eq!(
+            examine(&whole, size, Past::Before(0), Extent::Whole).unreadable,
+            None
+        );
         let reads = whole.reads.take();
         // The first and the last sector of every read at the ends, and of some between.
         let ends = reads.len().min(16);
@@ -84,7 +87,7 @@ fn a_sector_that_cannot_be_read_is_named_wherever_it_is() {
                     short,
                     ..Broken::bad_at(size, bad)
                 };
-                let found = examine(&broken, size, 0, Extent::Whole).unreadable;
+                let found = examine(&broken, size, Past::Before(0), Extent::Whole).unreadable;
                 let found = found.unwrap_or_else(|| panic!("{size}: {bad} went unnoticed"));
                 let is_right = if short {
                     found.offset == bad / 4096 * 4096
@@ -106,7 +109,7 @@ fn every_byte_of_both_ends_is_read() {
         .chain([16 * MIB - 512, 17 * MIB + 512, TIB])
     {
         let device = Broken::of(size);
-        let _ = examine(&device, size, 0, Extent::Whole);
+        let _ = examine(&device, size, Past::Before(0), Extent::Whole);
         let mut reads = device.reads.take();
         reads.sort_unstable();
         for end in [0..size.min(8 * MIB), size.saturating_sub(8 * MIB)..size] {
@@ -132,7 +135,7 @@ fn doubtful_reads_are_errors_and_interrupted_ones_are_repeated() {
             error,
             ..Broken::bad_at(size, bad)
         };
-        examine(&device, size, 0, Extent::Whole).unreadable
+        examine(&device, size, Past::Before(0), Extent::Whole).unreadable
     };
     assert_eq!(case(Some(1), Some(ErrorKind::Interrupted)), None);
     let second_try = case(Some(1), None).expect("a read that failed once");
@@ -140,7 +143,7 @@ fn doubtful_reads_are_errors_and_interrupted_ones_are_repeated() {
 
     // The device is shorter than the kernel said.
     let device = Broken::of(size);
-    let found = examine(&device, size + 4 * MIB, 0, Extent::Whole)
+    let found = examine(&device, size + 4 * MIB, Past::Before(0), Extent::Whole)
         .unreadable
         .unwrap();
     assert_eq!(found.offset, size);

@@ -178,8 +178,9 @@ impl Job<'_> {
             // volume that is not ready.
             if volume.record.new {
                 return error.context(format!(
-                    "{id} is new and nobody has used it; if lvcreate was cut short, run `lvremove {id}`, and it \
-                     is made again"
+                    "the tag of {id} says that nobody has used it yet. If lvcreate was cut short just now (`lvs -o \
+                     lv_time {id}` says when that was), run `lvremove {id}`, and it is made again. If vgcfgrestore \
+                     has brought the tag back, data may be there"
                 ));
             }
             match volume.pool_id() {

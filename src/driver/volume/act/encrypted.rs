@@ -5,9 +5,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::config::Config;
-use crate::crypt::{self, Header};
+use crate::crypt::{self, HEADER_SIZE, Header, require_dm_crypt};
 use crate::host::{Host, Lock, ToolError, leave_no_core, own_name};
-use crate::names::Shown;
+use crate::names::{Bytes, Shown};
 use crate::options::Passphrase;
 use crate::reply::after_undo;
 use crate::volume::decide::{Content, Permit, Refusal, require_header, require_opened, users};
@@ -52,6 +52,8 @@ impl Job<'_> {
 
     /// A header with a new UUID, unless the driver was killed with this one.
     pub fn new_header(&self, uuid: Option<&str>) -> Result<NewHeader> {
+        let id = self.subject.id;
+        require_dm_crypt(self.subject.host.kernel).with_context(|| format!("encrypting {id}"))?;
         let key = self.key()?;
         let new = || self.subject.host.kernel.new_uuid();
         let uuid = uuid.map_or_else(
@@ -87,13 +89,19 @@ pub fn open(job: &Job, seen: &mut Look, read_only: bool, lock: &Lock) -> Result<
     };
     let opened = opened(job, &what, &key, lock).map(drop);
     opened.map_err(|error| {
+        let error = match require_dm_crypt(host.kernel) {
+            Ok(()) => error,
+            Err(lacking) => error.context(lacking),
+        };
         if is_made || error.is::<ToolError>() {
             return error;
         }
         let name = device.path.shown();
         error.context(format!(
-            "a call was killed while it encrypted {id}, and only the passphrase of then tells whether data is inside. \
-             If nothing was ever written to {id}, run `wipefs --all {name} && {} allow-format {id}`",
+            "the tag of {id} says that it is being encrypted: a call was killed then, or vgcfgrestore brought back LVM's \
+             metadata of then, and data is inside. Its passphrase tells, which may have changed since: try each \
+             (`cryptsetup open --test-passphrase {name}`). Only if {id} has never been mounted, run `wipefs --all {name} \
+             && {} allow-format {id}`",
             own_name()
         ))
     })
@@ -149,6 +157,28 @@ fn opened(job: &Job, what: &ToOpen, key: &Key, lock: &Lock) -> Result<Device> {
     let error = anyhow!("cryptsetup has opened {id}, but the kernel does not show that");
     let undo = crypt::close(host, &crypt::name_of(&device.lv_uuid), lock);
     Err(after_undo(error, undo.map_err(Into::into)))
+}
+
+/// Fails if what is inside would not fit into its volume of this size: somebody reduced the volume while it was open.
+/// `cryptsetup resize` would cut off the end of the filesystem.
+pub fn require_fit(subject: Subject, inside: &Device, size: Bytes) -> Result<()> {
+    let Subject { host, id, .. } = subject;
+    let has = inside.size(host.kernel)?;
+    let needs = |header: u64| Bytes::new(has.get().saturating_add(header));
+    if needs(HEADER_SIZE.get()) <= size {
+        return Ok(());
+    }
+    // Another program than the driver may have made a smaller header.
+    let begins = crypt::table_of(host, inside.number)?.offset;
+    let needs = needs(begins.unwrap_or(HEADER_SIZE.get()));
+    if needs > size {
+        bail!(
+            "{id} was reduced while it was open: {has} are in use inside. Nothing was written. Extend it again \
+             (`lvextend --size {}b {id}`) before its pods end, or what is behind its end is lost",
+            needs.get()
+        );
+    }
+    Ok(())
 }
 
 /// Closes an encrypted volume that nothing uses any more. Waits up to `patience` for a call that works on it;

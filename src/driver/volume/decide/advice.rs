@@ -1,8 +1,11 @@
 //! The longer messages of a [`Reason`](super::reason::Reason), and advice that several of them share.
 
-use super::encrypted::WHOLE_LUKS2;
+use std::path::Path;
+
+use super::encrypted::{DAMAGED_LUKS2, NOISE, WHOLE_LUKS2};
 use super::facts::{Doubt, Place, Sectors, ShortDisk};
 use super::reason::Needed;
+use crate::fs::Backup;
 use crate::host::holders::name_them;
 use crate::host::own_name;
 use crate::lvm::Holder;
@@ -99,9 +102,14 @@ pub fn other(id: &LvId, what: &str, wanted: Option<FsType>) -> String {
     let wanted = wanted.map(|fs| fs.to_string());
     let wanted = wanted.unwrap_or_else(|| "a filesystem of this driver".to_owned());
     let keep = if what == "crypto_LUKS" {
+        // cryptsetup-convert(8): a crash meanwhile can destroy the header.
         format!(
-            " It is LUKS1, which the driver does not open: `cryptsetup convert --type luks2 {device}` makes it LUKS2."
+            " It is LUKS1, which the driver does not open: close it, and `cryptsetup luksHeaderBackup \
+             --header-backup-file FILE {device} && cryptsetup convert --type luks2 {device}` makes it LUKS2."
         )
+    } else if what == DAMAGED_LUKS2 {
+        " If there is a backup of its header, restore that first, as docs/encryption.md says."
+            .to_owned()
     } else if what.starts_with(WHOLE_LUKS2) {
         format!(
             " To give pods what is inside, open it (`cryptsetup open {device} NAME`) and run `{me} adopt {id}`."
@@ -133,7 +141,7 @@ pub fn signs_of_data(id: &LvId, doubts: &[Doubt]) -> String {
     });
     let restore = backup.map_or_else(
         || "Restore it".to_owned(),
-        |repair| format!("Repair it (`{repair}`) or restore it"),
+        |repair| format!("Unless other data was written since, {repair}. Or restore it"),
     );
     let what = match first {
         Doubt::Recorded(filesystem) => format!(
@@ -151,6 +159,62 @@ pub fn signs_of_data(id: &LvId, doubts: &[Doubt]) -> String {
     };
     format!(
         "{what}. It is not formatted.{also} {restore}. If its data may be destroyed, run `{me} allow-format {id}`"
+    )
+}
+
+/// The commands that restore a header. What is there may be the only header that opens the volume, or the beginning of
+/// somebody's data, so a copy comes first.
+pub fn restore_header(id: &LvId) -> String {
+    let device = id.device();
+    let device = device.shown();
+    format!(
+        "copy what is there (`dd if={device} of=COPY bs=1M count=16`), and then restore the header from its newest \
+         backup (`cryptsetup luksHeaderRestore --header-backup-file FILE {device}`)"
+    )
+}
+
+/// Says what an encrypted volume holds instead of its header, and what to do. A header that can be opened may be the
+/// right one.
+pub fn another_header(id: &LvId, recorded: &str, found: &str) -> String {
+    let (device, me) = (id.device(), own_name());
+    let keep = if found.starts_with(WHOLE_LUKS2) {
+        format!(
+            "If that is the right one, open it (`cryptsetup open {} NAME`) and run `{me} adopt {id}`. Else restore the \
+             header from its newest backup (docs/encryption.md has what to copy before)",
+            device.shown()
+        )
+    } else {
+        let restore = restore_header(id);
+        format!("Without its header nobody can read it: {restore}")
+    };
+    format!(
+        "{id} should have the LUKS2 header {recorded} according to its tag, but there is {found}. Nothing was \
+         written. {keep}, or restore the volume. If the data may go, run `lvremove {id}` and make the volume anew"
+    )
+}
+
+/// Says what an encrypted volume holds instead of its filesystem, and what to do.
+pub fn another_inside(id: &LvId, recorded: &str, found: &str, backup: Option<&Backup>) -> String {
+    let device = id.device();
+    let device = device.shown();
+    let keep = match backup {
+        Some(backup) => format!(
+            "Open it (`cryptsetup open {device} NAME`): {}. Or restore it",
+            backup.repair(Path::new("/dev/mapper/NAME"))
+        ),
+        None => format!(
+            "Open it (`cryptsetup open --readonly {device} NAME`) to see what can be saved, or restore it"
+        ),
+    };
+    let older = if found == NOISE {
+        " A header from before a `cryptsetup reencrypt` opens it too, and shows noise: if it was encrypted anew, \
+         restore the header from its newest backup."
+    } else {
+        ""
+    };
+    format!(
+        "{id} was opened, and should have {recorded} inside according to its tag, but there is {found}. Nothing was \
+         written.{older} {keep}. If the data may go, run `lvremove {id}` and make the volume anew"
     )
 }
 
@@ -187,11 +251,13 @@ pub fn anew(id: &LvId) -> String {
     format!("lvchange -an {id} && lvchange -ay {id}")
 }
 
-/// The commands that repair a thin pool once nothing uses its volumes.
+/// The commands that help a thin pool once nothing uses its volumes. LVM checks its metadata when it activates the
+/// pool, and a repair puts other metadata in the place of what is there: only of what that check refuses.
+/// Source: lvmthin(7), "Metadata check and repair".
 pub fn repair_pool(pool: &LvId) -> String {
     let (vg, name) = (pool.vg(), pool.lv());
     format!(
-        "lvchange -an -S pool_lv={name} {vg} && lvchange -an {pool} && lvconvert --repair {pool}"
+        "lvchange -an -S pool_lv={name} {vg} && lvchange -an {pool} && (lvchange -ay {pool} || lvconvert --repair {pool})"
     )
 }
 

@@ -6,7 +6,6 @@ use super::encrypted;
 use super::facts::{Content, Doubt, Facts, FilesystemState, Place};
 use super::reason::{Reason, users};
 use super::space::{of_metadata, of_sectors};
-use crate::fs::TINY;
 use crate::lvm::Volume;
 use crate::names::{Bytes, Filesystem, FsType, Shown};
 use crate::volume::device::Failure;
@@ -69,15 +68,15 @@ fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish)
     make(facts, fs, Making::Plain { again: false })
 }
 
-/// Whether a killed mke2fs may have left this. It writes backups first and its superblock last. Below 512 MiB
-/// it chooses small blocks, and its group descriptors are at 2 KiB. mkfs.xfs writes its superblock first, and
-/// mkfs.btrfs nothing before its own, so blkid names what they leave. In a volume of up to [`TINY`] all bytes
-/// count as data, and some may be somebody's. Source: mke2fs.conf(5), "small"; seen with a kill at each write.
+/// Whether a killed mke2fs may have left this: see [`Doubt::may_be_unfinished`]. Below 512 MiB it chooses small blocks,
+/// and its group descriptors are at 2 KiB. On a volume of up to 8 MiB it makes one group, so no backup would tell
+/// whether somebody has used that. mkfs.xfs writes its superblock first, and mkfs.btrfs nothing before its own, so blkid
+/// names what they leave. Source: mke2fs.conf(5), "small"; seen with a kill at each write.
 fn is_left_by_mke2fs(doubt: &Doubt, volume: &Volume) -> bool {
+    const ONE_GROUP: u64 = 9 << 20;
     match doubt {
-        Doubt::Backup(_) => true,
-        Doubt::Data(at) => *at >= 2048 && (TINY + 1..512 << 20).contains(&volume.size.get()),
-        Doubt::Recorded(..) | Doubt::Mark(_) => false,
+        Doubt::Data(at) => *at >= 2048 && (ONE_GROUP..512 << 20).contains(&volume.size.get()),
+        Doubt::Backup(_) | Doubt::Recorded(..) | Doubt::Mark(_) => doubt.may_be_unfinished(),
     }
 }
 
@@ -157,7 +156,7 @@ pub fn of_filesystem(
         };
         let with_header = |size: Bytes| Bytes::new(size.get().saturating_add(header));
         return Err(Reason::Reduced {
-            fs,
+            what: fs.as_str(),
             has: with_header(found.device),
             covers: with_header(found.covers),
         });

@@ -14,12 +14,13 @@ use super::content::{
 };
 use super::decision::{Decision, Level, Making, Ruling, Wish};
 use super::facts::{Content, Decrypted, Doubt, Facts};
-use super::luks::{require_cipher, require_table, tells_too_much};
+use super::luks::{require_cipher, require_no_reencryption, require_table, tells_too_much};
 use super::reason::Reason;
-use crate::crypt::{DmTable, HEADER_SIZE, Header};
+use crate::crypt::{DmTable, HEADER_SIZE, Header, Segment};
+use crate::fs::Backup;
 use crate::host::DeviceNumber;
 use crate::lvm::Volume;
-use crate::names::FsType;
+use crate::names::{Bytes, FsType};
 
 /// Decides by the content of a volume with a LUKS2 header, or with a record of one. `None`: it is decided as
 /// that of any other volume.
@@ -73,6 +74,7 @@ pub fn of_content(
 pub fn require_header(recorded: &str, header: Option<&Header>) -> Result<(), Reason> {
     match header {
         Some(header) if is_usable_as(header, recorded) && header.has_keys() => {
+            require_no_reencryption(header)?;
             require_cipher(header)
         }
         found => Err(Reason::Header {
@@ -130,7 +132,9 @@ fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling 
     let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());
     let is_mounted = facts.is_mounted_here();
     require_kind(true, wish)?;
+    require_no_reencryption(header)?;
     require_cipher(header)?;
+    require_room_for_data(header, volume)?;
     if inside.is_none() && is_mounted {
         // Of the device below, which LUKS2 has not claimed.
         return Err(Reason::InUse(Vec::new()));
@@ -168,6 +172,22 @@ fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling 
     of_inside(facts, content, volume, wish)
 }
 
+/// Fails if the volume ends where its header says that the data begins, or before.
+fn require_room_for_data(header: &Header, volume: &Volume) -> Result<(), Reason> {
+    let layouts = header.layouts.iter().flatten();
+    let segments = layouts.flat_map(|layout| layout.segments.values());
+    let begins = segments.filter_map(Segment::begins).max().unwrap_or(0);
+    if volume.size.get() > begins {
+        return Ok(());
+    }
+    // LVM takes sizes in sectors.
+    Err(Reason::Reduced {
+        what: "LUKS2 header",
+        has: volume.size,
+        covers: Bytes::new(begins.saturating_add(512)),
+    })
+}
+
 /// Decides by what is inside. Only of what was cut short does it lead to mkfs.
 fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Ruling {
     let record = &volume.record;
@@ -177,8 +197,8 @@ fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> 
     let making = making.map(|(fs, _)| fs);
     let is_ext = making.is_some_and(|fs| FsType::parse(fs).is_ok_and(FsType::is_ext));
     let is_left = |doubt: &Doubt| match doubt {
-        Doubt::Data(_) => true,
-        Doubt::Backup(_) => is_ext,
+        Doubt::Data(_) => true, // Noise.
+        Doubt::Backup(_) => is_ext && doubt.may_be_unfinished(),
         Doubt::Mark(_) | Doubt::Recorded(_) => false,
     };
     let is_its = |uuid: &str| match made {
@@ -210,6 +230,7 @@ fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> 
                     (None, None) => "a filesystem".to_owned(),
                 },
                 found: instead(other),
+                backup: backup_in(other),
             })
         }
     }
@@ -218,19 +239,45 @@ fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> 
 /// Before the UUID of a header that can be opened.
 pub const WHOLE_LUKS2: &str = "the LUKS2 header ";
 
+/// A header that nobody can open as it is.
+pub const DAMAGED_LUKS2: &str = "a damaged LUKS2 header";
+
+/// What is found where nothing is known: noise, or zeros.
+pub const NOISE: &str = "no known signature";
+
 /// Names a header, which nobody need have recorded.
 pub fn in_words(header: &Header) -> String {
     let uuid = header.uuid.as_deref();
     match (uuid, header.is_usable()) {
         (Some(uuid), true) if header.has_keys() => format!("{WHOLE_LUKS2}{uuid}"),
         (Some(uuid), true) => format!("a LUKS2 header {uuid} without a key slot"),
-        _ => "a damaged LUKS2 header".to_owned(),
+        _ => DAMAGED_LUKS2.to_owned(),
     }
+}
+
+/// The first backup of a superblock, if that is what is left.
+fn backup_in(content: &Content) -> Option<Backup> {
+    let Content::Blank { doubts, .. } = content else {
+        return None;
+    };
+    let backup = |doubt: &Doubt| match doubt {
+        Doubt::Backup(backup) => Some(backup.clone()),
+        Doubt::Data(_) | Doubt::Mark(_) | Doubt::Recorded(_) => None,
+    };
+    doubts.iter().find_map(backup)
 }
 
 fn instead(content: &Content) -> String {
     match content {
-        Content::Blank { .. } => "no known signature".to_owned(),
+        Content::Blank { doubts, .. } => {
+            let sign = |doubt: &Doubt| match doubt {
+                Doubt::Mark(_) | Doubt::Recorded(_) => Some(doubt.to_string()),
+                Doubt::Backup(_) | Doubt::Data(_) => None,
+            };
+            let backup = backup_in(content).map(|backup| backup.to_string());
+            let found = backup.or_else(|| doubts.iter().find_map(sign));
+            found.unwrap_or_else(|| NOISE.to_owned())
+        }
         Content::Filesystem(found) => found.filesystem.to_string(),
         Content::Damaged(fs) => format!("{fs}, damaged"),
         Content::Other(what) => what.to_string(),

@@ -191,6 +191,15 @@ impl Doubt {
             .collect()
     }
 
+    /// Whether a mke2fs that was killed could have left this, and nobody has used it. No tag outweighs what a mount
+    /// leaves, since vgcfgrestore(8) brings back tags of the past.
+    pub fn may_be_unfinished(&self) -> bool {
+        match self {
+            Self::Backup(backup) => backup.is_unused,
+            Self::Recorded(..) | Self::Mark(_) | Self::Data(_) => false,
+        }
+    }
+
     /// Whether a removed volume could have left this on a volume created in its place.
     pub fn may_be_remains(&self) -> bool {
         match self {

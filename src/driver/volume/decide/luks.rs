@@ -34,6 +34,23 @@ const SECTORS: [u64; 4] = [512, 1024, 2048, 4096];
 const SALT: RangeInclusive<usize> = 32..=32;
 const DIGEST: RangeInclusive<usize> = 20..=64;
 
+/// Fails if `cryptsetup reencrypt` was begun and has not ended: then the volume has two keys, in one header that is as
+/// it must be. Asked before all else of a header, for no other advice fits. Source: cryptsetup's
+/// `lib/luks2/luks2_json_metadata.c`, `requirements_flags`: `online-reencrypt`, `online-reencrypt-v2` and so on.
+pub fn require_no_reencryption(header: &Header) -> Result<(), Reason> {
+    let layouts = header.layouts.iter().flatten();
+    let mut requirements = layouts.flat_map(|layout| layout.config.requirements.values().flatten());
+    let is_begun = |requirement: &String| {
+        ["online-reencrypt", "offline-reencrypt"]
+            .iter()
+            .any(|begin| requirement.starts_with(begin))
+    };
+    if requirements.any(is_begun) {
+        return Err(Reason::Reencryption);
+    }
+    Ok(())
+}
+
 /// A LUKS2 header has no MAC: whoever can write to the disk can write one that encrypts with a key of theirs, or not at
 /// all. Fails unless each copy of the header encrypts all of the volume, and its key, as the driver does. What is not
 /// known may change what the rest means, so it is refused.

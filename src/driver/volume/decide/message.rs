@@ -1,8 +1,9 @@
 //! The message of each [`Reason`]: what is wrong, then what to do.
 
 use super::advice::{
-    anew, extend_pool, filesystem_failed, held_elsewhere, larger_sectors, no_room, other,
-    read_only, repair_pool, same_name_advice, short_disk, signs_of_data, wider, writable_again,
+    anew, another_header, another_inside, extend_pool, filesystem_failed, held_elsewhere,
+    larger_sectors, no_room, other, read_only, repair_pool, restore_header, same_name_advice,
+    short_disk, signs_of_data, wider, writable_again,
 };
 use super::facts::Occupied;
 use super::reason::Reason;
@@ -37,7 +38,7 @@ impl Reason {
                 match name {
                     Some(_) => same_name_advice(name.as_deref()),
                     None => format!(
-                        "Name another directory, or if nobody needs that one, run `umount {}`",
+                        "Name another directory. If `fuser -vm {0}` shows that nobody needs that one, run `umount {0}`",
                         dir.quoted()
                     ),
                 }
@@ -262,7 +263,8 @@ impl Reason {
             ),
             Self::Several => format!(
                 "{id} holds several signatures at once; it is left as it is. List them with `wipefs \
-                 {device}`, and remove the wrong one with `wipefs --offset OFFSET {device}`"
+                 {device}`, try the right one with `mount -o ro -t TYPE {device} DIR`, and remove the wrong one with \
+                 `wipefs --backup --offset OFFSET {device}`, which keeps its bytes in your home directory"
             ),
             Self::Other { what, wanted } => other(id, &what.to_string(), *wanted),
             Self::Damaged(fs) => {
@@ -278,7 +280,7 @@ impl Reason {
             }
             Self::NewNotBlank(what) => format!(
                 "{id} holds {what}, but it is new and the driver has not formatted it. Either lvcreate was \
-                 killed before it wiped the data of a removed volume, or somebody wrote to it. To keep a \
+                 killed before it wiped the data of a removed volume, or somebody wrote to it, perhaps before a vgcfgrestore. To keep a \
                  filesystem, run `{me} adopt {id}`. If the data may be destroyed, run `lvremove {id}`: the \
                  next call creates it again. If the new volume holds the same data, run `blkdiscard \
                  --force --zeroout {device}`"
@@ -301,31 +303,33 @@ impl Reason {
             Self::Cipher(what) => format!(
                 "{id} is LUKS2 with {what}. The driver opens only what {CIPHER} encrypts: anybody who can write to \
                  the disk can write a LUKS2 header, and one with another cipher may keep no secret. Nothing was \
-                 written. If somebody changed the header, restore it from its backup (`cryptsetup luksHeaderRestore \
-                 --header-backup-file FILE {device}`). If you made it so, copy the data to a new volume"
+                 written. If you made it so, copy the data to a new volume. If somebody changed the header, {}",
+                restore_header(id)
+            ),
+            Self::Reencryption => format!(
+                "{id} is being encrypted anew, and `cryptsetup reencrypt` has not ended: a part of it has the new key, \
+                 the rest the old one. Nothing was written. If no cryptsetup works on it any more, run `cryptsetup \
+                 reencrypt --resume-only {device}`, which ends it. Restore no older backup of the header: that lacks \
+                 the new key, and what has it would be lost. If nobody began this, somebody has changed the header: \
+                 copy the volume first"
             ),
             Self::TooSmall(size) => format!(
                 "{id} is to be encrypted with {size}, and the LUKS2 header takes {HEADER_SIZE} of that: no room is \
                  left for a filesystem. Ask for a larger `size`, or if the volume is there, run `lvextend --size 320m \
                  {id}`"
             ),
-            Self::Header { recorded, found } => format!(
-                "{id} should have the LUKS2 header {recorded} according to its tag, but there is {found}. Nothing \
-                 was written. Without its header nobody can read it. Restore the header from its backup \
-                 (`cryptsetup luksHeaderRestore --header-backup-file FILE {device}`), or the volume. If the data \
-                 may go, run `lvremove {id}` and make the volume anew"
-            ),
-            Self::Inside { recorded, found } => format!(
-                "{id} was opened, and should have {recorded} inside according to its tag, but there is {found}. \
-                 Nothing was written. Open it (`cryptsetup open --readonly {device} NAME`) to see what can be \
-                 saved, or restore it. If the data may go, run `lvremove {id}` and make the volume anew"
-            ),
+            Self::Header { recorded, found } => another_header(id, recorded, found),
+            Self::Inside {
+                recorded,
+                found,
+                backup,
+            } => another_inside(id, recorded, found, backup.as_ref()),
             Self::Swapped { recorded, found } => format!(
                 "{id} should hold {recorded} according to its tag, but holds {found}: somebody replaced, \
                  restored or swapped its content. If this is the right content, run `{me} adopt {id}`"
             ),
-            Self::Reduced { fs, has, covers } => format!(
-                "{id} has {has}, but the {fs} on it covers {covers}: the volume was reduced, or an image \
+            Self::Reduced { what, has, covers } => format!(
+                "{id} has {has}, but the {what} on it covers {covers}: the volume was reduced, or an image \
                  was not copied whole. Nothing was written. Extend it again (`lvextend --size {}b \
                  {id}`). Do not repair it first: a repair deletes the files in the missing part",
                 covers.get()

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::facts::{Doubt, Elsewhere, Facts, Mounted, Occupied, Place, Sectors, ShortDisk, Uses};
+use crate::fs::Backup;
 use crate::host::holders::Opener;
 use crate::lvm::Holder;
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, LvName};
@@ -126,6 +127,8 @@ pub enum Reason {
     NoKey,
     /// It is not encrypted as the driver does it, or not at all.
     Cipher(Foreign),
+    /// `cryptsetup reencrypt` was begun and has not ended.
+    Reencryption,
     /// With a LUKS2 header no room would be left for a filesystem.
     TooSmall(Bytes),
     /// `found` is on the volume instead of the recorded LUKS2 header.
@@ -138,13 +141,16 @@ pub enum Reason {
     Inside {
         recorded: String,
         found: String,
+        /// With which it can be repaired.
+        backup: Option<Backup>,
     },
     Swapped {
         recorded: Filesystem<String>,
         found: Filesystem,
     },
+    /// `what` is on it, and needs more room than it has.
     Reduced {
-        fs: FsType,
+        what: &'static str,
         has: Bytes,
         covers: Bytes,
     },
@@ -189,6 +195,7 @@ impl Reason {
                 | Self::Unreadable { .. }
                 | Self::Damaged(_)
                 | Self::Cipher(_)
+                | Self::Reencryption
                 | Self::Header { .. }
                 | Self::Inside { .. }
                 | Self::Reduced { .. }

@@ -9,7 +9,7 @@ use nix::libc::EBUSY;
 use super::Look;
 use super::ground::largest_block;
 use crate::crypt;
-use crate::fs::{self, Examination, Extent, Family, Probed, Superblock, Unreadable};
+use crate::fs::{self, Examination, Extent, Family, Past, Probed, Superblock, Unreadable};
 use crate::host::ToolError;
 use crate::names::{Bytes, Filesystem, FsType, Shown};
 use crate::volume::decide::{Content, Decrypted, Doubt, FilesystemState, Openers};
@@ -90,7 +90,7 @@ impl Look<'_> {
             if matches!(before, Some(Content::Blank { zero: true, .. })) && !self.took_long() {
                 // The counts vouch for the rest.
                 let marks = self.examined(device, claim, Extent::Marks, true)?;
-                unnamed(marks)
+                self.unnamed(device, marks)
             } else {
                 self.read(device, claim, true)?
             };
@@ -113,10 +113,11 @@ impl Look<'_> {
         flush: bool,
     ) -> Result<Examination> {
         let host = self.subject.host;
-        let of = (
-            device.size(host.kernel)?,
-            self.facts.require_volume()?.created,
-        );
+        let past = match device.luks {
+            Some(_) => Past::Nothing,
+            None => Past::Before(self.facts.require_volume()?.created),
+        };
+        let of = (device.size(host.kernel)?, past);
         fs::scan(host, of, extent, flush, (claim, &device.path))
     }
 
@@ -150,14 +151,14 @@ impl Look<'_> {
         } else {
             let seen = self.examined(device, claim, Extent::Whole, flush)?;
             if seen.is_zero && seen.unreadable.is_none() {
-                return Ok(unnamed(seen));
+                return Ok(self.unnamed(device, seen));
             }
         }
         let mut found = fs::probe(host, &node)?;
         if found == Probed::Nothing {
             let seen = self.examined(device, claim, Extent::Cached, flush)?;
             if seen.is_zero && seen.unreadable.is_none() {
-                return Ok(unnamed(seen));
+                return Ok(self.unnamed(device, seen));
             }
             // A failing disk may fail only sometimes. Everything has been read by now, and is in the kernel's
             // cache.
@@ -172,7 +173,7 @@ impl Look<'_> {
             if (seen.unreadable.is_some() && !is_whole)
                 || (found == Probed::Nothing && !fs::has_several(host, &node)?)
             {
-                return Ok(unnamed(seen));
+                return Ok(self.unnamed(device, seen));
             }
         }
         match found {
@@ -187,6 +188,23 @@ impl Look<'_> {
                 Some(found) => self.filesystem(device, fs, Superblock { uuid, ..found }),
                 None => Ok(Content::Damaged(fs)),
             },
+        }
+    }
+
+    /// The content by the driver's own reading, if blkid names nothing or was not run.
+    fn unnamed(&self, device: &Device, seen: Examination) -> Content {
+        if let Some(Unreadable { offset: at, error }) = seen.unreadable {
+            return Content::Unreadable { at, error };
+        }
+        let older = || seen.older.filter(|_| !self.is_as_old_as_lvm_says(device));
+        let doubts = [
+            seen.signature.map(Doubt::Mark),
+            seen.backup.or_else(older).map(Doubt::Backup),
+            seen.written.map(Doubt::Data),
+        ];
+        Content::Blank {
+            zero: seen.is_zero,
+            doubts: doubts.into_iter().flatten().collect(),
         }
     }
 
@@ -217,20 +235,4 @@ fn recorded(found: &Superblock, made: &Filesystem<String>) -> Option<FsType> {
 /// Whether the reading itself failed, and not the process that was to read.
 fn has_failed(error: &Error) -> bool {
     matches!(error.downcast_ref(), Some(ToolError::Failed { .. }))
-}
-
-/// The content by the driver's own reading, if blkid names nothing or was not run.
-fn unnamed(seen: Examination) -> Content {
-    if let Some(Unreadable { offset: at, error }) = seen.unreadable {
-        return Content::Unreadable { at, error };
-    }
-    let doubts = [
-        seen.signature.map(Doubt::Mark),
-        seen.backup.map(Doubt::Backup),
-        seen.written.map(Doubt::Data),
-    ];
-    Content::Blank {
-        zero: seen.is_zero,
-        doubts: doubts.into_iter().flatten().collect(),
-    }
 }

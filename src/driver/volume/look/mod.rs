@@ -1,6 +1,7 @@
 //! Gathers the [`Facts`] about a volume, and changes nothing on it. The look of a call, of `adopt` and of
 //! `allow-format` takes locks in /run, and may have LVM renew its cache of devices (`pvscan --cache`).
 
+mod age;
 mod content;
 mod ground;
 mod lvm;

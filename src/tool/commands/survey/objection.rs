@@ -3,9 +3,9 @@
 
 use super::look::Request;
 use super::verdict::Outcome;
+use driver::crypt::{require_dm_crypt, require_key_file};
 use driver::fs::{self, Condition, IF_E2FSCK_IS_OLD};
 use driver::host::Host;
-use driver::host::trust::require_secret;
 use driver::names::Shown;
 use driver::options::Options;
 use driver::volume::{Content, Decision, Facts, Making, Subject};
@@ -40,11 +40,15 @@ fn lack(subject: Subject, options: Option<&Options>, decision: &Decision) -> Opt
             return Some(Outcome::Tried("no-tool", words));
         }
     }
+    if let (true, Err(lack)) = (is_encrypted, require_dm_crypt(host.kernel)) {
+        let words = format!("{id} cannot be mounted: {lack}");
+        return Some(Outcome::Tried("no-tool", words));
+    }
     let has_secret = options.is_some_and(|options| options.passphrase.is_some());
     let key = config
         .key_file(id.vg())
         .filter(|_| is_encrypted && !has_secret)?;
-    let problem = require_secret(key).err()?;
+    let problem = require_key_file(key).err()?;
     let key = key.shown();
     let words = format!("{id} cannot be mounted: reading the key_file {key}: {problem}");
     Some(Outcome::Tried("no-key", words))

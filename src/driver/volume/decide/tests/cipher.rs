@@ -54,7 +54,7 @@ const ODD: [(Change, &str); 34] = [
     (|l| { l.others.insert("segments2".into(), true.into()); }, "segments2, which the driver does not know"),
     (|l| { segment(l).others.insert("flags".into(), true.into()); }, "flags, which the driver does not know"),
     (|l| { slot(l).kdf.others.insert("x".into(), true.into()); }, "x, which the driver does not know"),
-    (|l| { l.config.requirements.insert("mandatory".into(), vec!["online-reencrypt".into()]); }, "the requirement online-reencrypt"),
+    (|l| { l.config.requirements.insert("mandatory".into(), vec!["another-one".into()]); }, "the requirement another-one"),
 ];
 
 #[test]

@@ -76,14 +76,14 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         wanted,
     };
     let held = || Doubt::Recorded(filesystem(text("ext4"), &text("7f6b1e88")));
-    let backup = || {
-        Doubt::Backup(Backup {
-            offset: 1 << 27,
-            uuid: text("7f6b1e88"),
-            block_size: 4096,
-            written: 1_700_000_007,
-        })
+    let found = || Backup {
+        offset: 1 << 27,
+        uuid: text("7f6b1e88"),
+        block_size: 4096,
+        written: 1_700_000_007,
+        is_unused: false,
     };
+    let backup = || Doubt::Backup(found());
     vec![
         Reason::NotAllowed(config.policy(&vg).unwrap_err().to_string()),
         Reason::NotItsDevice(text(
@@ -224,6 +224,10 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::Several,
         other(Some(FsType::Ext4)),
         other(None),
+        Reason::Other {
+            what: "a damaged LUKS2 header".shown(),
+            wanted: None,
+        },
         Reason::Damaged(FsType::Ext4),
         Reason::Damaged(FsType::Xfs),
         Reason::Damaged(FsType::Btrfs),
@@ -232,21 +236,42 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::NotEncrypted,
         Reason::NoKey,
         Reason::Cipher(text("swap7").shown()),
+        Reason::Reencryption,
         Reason::TooSmall(Bytes::new(7 << 20)),
         Reason::Header {
             recorded: text("7b1c2d3e"),
             found: text("swap7"),
         },
+        Reason::Header {
+            recorded: text("7b1c2d3e"),
+            found: text("the LUKS2 header 77777777"),
+        },
         Reason::Inside {
             recorded: text("ext4 7f6b1e88"),
             found: text("xfs 77777777"),
+            backup: None,
+        },
+        Reason::Inside {
+            recorded: text("ext4 7f6b1e88"),
+            found: text("no known signature"),
+            backup: None,
+        },
+        Reason::Inside {
+            recorded: text("ext4 7f6b1e88"),
+            found: found().to_string(),
+            backup: Some(found()),
         },
         Reason::Swapped {
             recorded: filesystem(text("ext4"), &text("7f6b1e88")),
             found: filesystem(FsType::Xfs, &text("77aa1200")),
         },
         Reason::Reduced {
-            fs: FsType::Ext4,
+            what: "LUKS2 header",
+            has: size(7),
+            covers: size(17),
+        },
+        Reason::Reduced {
+            what: "ext4",
             has: size(7),
             covers: size(70),
         },

@@ -367,6 +367,18 @@ pub fn slot(layout: &mut Layout) -> &mut Keyslot {
     layout.keyslots.get_mut(&0).unwrap()
 }
 
+/// `cryptsetup reencrypt` was cut short: two segments have keys of their own, and one is being moved.
+pub fn reencrypting(layout: &mut Layout) {
+    let segment = segment(layout).clone();
+    layout.segments.insert(1, segment);
+    slot(layout).kind = "reencrypt".into();
+    let mandatory = vec!["online-reencrypt-v2".to_owned()];
+    layout
+        .config
+        .requirements
+        .insert("mandatory".into(), mandatory);
+}
+
 /// What the kernel has of a volume that is open.
 pub fn table() -> DmTable {
     DmTable {
@@ -443,6 +455,18 @@ pub fn young() -> Doubt {
         uuid: "u".to_owned(),
         block_size: 4096,
         written: NOW,
+        is_unused: true,
+    })
+}
+
+/// The backup of an ext that somebody has used.
+pub fn used() -> Doubt {
+    let Doubt::Backup(backup) = young() else {
+        unreachable!()
+    };
+    Doubt::Backup(Backup {
+        is_unused: false,
+        ..backup
     })
 }
 

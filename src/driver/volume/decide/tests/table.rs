@@ -199,7 +199,7 @@ fn a_filesystem_is_there() {
         ("recorded, and LVM has no room", |f, w| { w.fs = None; holds(f, Xfs, |_| ()); tags(f, "flexvolume.fs=xfs:u"); metadata(f, 0); }, mount(Xfs, |m| m.record = false)),
         ("of larger blocks than the kernel mounts", |f, w| { w.fs = None; holds(f, Xfs, |s| s.block = Bytes::new(65_536)); }, Refuse(Reason::LargeBlocks { fs: Xfs, block: Bytes::new(65_536), largest: Bytes::new(4096), encrypted: false })),
         ("on a disk with larger sectors than it was made for", |f, w| { w.fs = None; holds(f, Xfs, |s| s.sectors = larger_sectors()); }, Refuse(Reason::LargerSectors(larger_sectors()))),
-        ("larger than its volume", |f, _| holds(f, Ext4, |s| s.covers = Bytes::new(2 * GIB)), Refuse(Reason::Reduced { fs: Ext4, has: Bytes::new(GIB), covers: Bytes::new(2 * GIB) })),
+        ("larger than its volume", |f, _| holds(f, Ext4, |s| s.covers = Bytes::new(2 * GIB)), Refuse(Reason::Reduced { what: "ext4", has: Bytes::new(GIB), covers: Bytes::new(2 * GIB) })),
         ("btrfs looks at its disks itself", |f, w| { w.fs = None; holds(f, Btrfs, |s| s.covers = Bytes::new(2 * GIB)); }, mount(Btrfs, |_| ())),
         ("smaller than its volume", |f, _| holds(f, Ext4, |s| s.device = Bytes::new(2 * GIB)), mount(Ext4, |m| m.grow = Grow::After)),
         ("smaller, ext2", |f, w| { w.fs = None; holds(f, Ext2, |s| s.device = Bytes::new(2 * GIB)); }, mount(Ext2, |m| m.grow = Grow::Before)),
@@ -245,11 +245,13 @@ fn nothing_is_there_or_somebody_elses() {
         ("a mark that blkid does not name", |f, _| f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Mark("md".into())] }), doubts([Doubt::Mark("md".into())])),
         ("all of that", |f, _| { data(f); tags(f, "flexvolume.fs=ext4:u"); }, doubts([held(), Doubt::Data(0)])),
         ("what a killed mkfs left", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![young()] }); tags(f, "flexvolume.making=ext4"); }, make(Ext4)),
+        ("older metadata: an ext4 that was used", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![used()] }); tags(f, "flexvolume.making=ext4"); }, doubts([used()])),
         ("what a killed mkfs of another type does not leave", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![young()] }); tags(f, "flexvolume.making=xfs"); }, doubts([young()])),
         ("group descriptors of a killed mkfs", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=ext4"); }, make(Ext4)),
         ("the same, where blocks are large", |f, _| { volume(f).size = Bytes::new(512 << 20); f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=ext4"); }, doubts([Doubt::Data(2048)])),
         ("the same, where blkid does not look for everything", |f, _| { volume(f).size = Bytes::new(1440 << 10); f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=ext4"); }, doubts([Doubt::Data(2048)])),
-        ("the same, where it just does", |f, _| { volume(f).size = Bytes::new((1440 << 10) + 512); f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=ext4"); }, make(Ext4)),
+        ("the same, on a volume with one group", |f, _| { volume(f).size = Bytes::new((9 << 20) - 512); f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=ext4"); }, doubts([Doubt::Data(2048)])),
+        ("the same, on one with two groups", |f, _| { volume(f).size = Bytes::new(9 << 20); f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=ext4"); }, make(Ext4)),
         ("the same, of a mkfs that leaves none", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=xfs"); }, doubts([Doubt::Data(2048)])),
         ("data where mkfs was killed", |f, _| { data(f); tags(f, "flexvolume.making=ext4"); }, doubts([Doubt::Data(0)])),
         ("what a killed mkfs left, but it held one", |f, _| tags(f, "flexvolume.making=ext4,flexvolume.fs=ext4:u"), doubts([held()])),
@@ -376,9 +378,13 @@ fn it_is_to_be_larger() {
 fn what_is_or_is_to_be_encrypted() {
     let encrypt = |uuid: Option<&str>| making(Ext4, Making::InLuks { uuid: uuid.map(str::to_owned) });
     let lost = |found: &str| Refuse(Reason::Header { recorded: LUKS.into(), found: found.into() });
-    let inside = |found: &str| Refuse(Reason::Inside { recorded: "ext4 u".into(), found: found.into() });
+    let inside = |found: &str| Refuse(Reason::Inside { recorded: "ext4 u".into(), found: found.into(), backup: None });
     let mounted_inside = || mount(Ext4, |m| m.record = false);
-    let inside_new = |fs: &str, found: &str| Refuse(Reason::Inside { recorded: format!("a new {fs}"), found: found.into() });
+    let inside_new = |fs: &str, found: &str| Refuse(Reason::Inside { recorded: format!("a new {fs}"), found: found.into(), backup: None });
+    let backup_inside = |recorded: &str, doubt: Doubt| match doubt {
+        Doubt::Backup(backup) => Refuse(Reason::Inside { recorded: recorded.into(), found: backup.to_string(), backup: Some(backup) }),
+        other => panic!("{other:?}"),
+    };
     let other = |what: &str| Refuse(Reason::Other { what: what.shown(), wanted: Some(Ext4) });
     check(&[
         ("blank, to be encrypted", |_, w| w.encrypted = Some(true), encrypt(None)),
@@ -406,6 +412,9 @@ fn what_is_or_is_to_be_encrypted() {
         ("encrypted, wanted read-only: its log may be played back", |f, w| { w.read_only = true; encrypted(f); }, OPEN),
         ("one copy of the header is damaged", |f, _| { encrypted(f); f.content = Some(header(LUKS, 1)); }, OPEN),
         ("both copies are damaged", |f, _| { encrypted(f); f.content = Some(header(LUKS, 0)); }, lost("a damaged LUKS2 header")),
+        ("it is being encrypted anew", |f, _| { encrypted(f); f.content = Some(says(LUKS, reencrypting)); }, Refuse(Reason::Reencryption)),
+        ("it is being encrypted anew, and is open", |f, _| { encrypted_and_open(f); f.content = Some(says(LUKS, reencrypting)); }, Refuse(Reason::Reencryption)),
+        ("it has no more room than its header", |f, _| { encrypted(f); volume(f).size = HEADER_SIZE; }, Refuse(Reason::Reduced { what: "LUKS2 header", has: HEADER_SIZE, covers: Bytes::new(HEADER_SIZE.get() + 512) })),
         ("its key slots were erased", |f, _| { encrypted(f); f.content = Some(keyless(LUKS)); }, lost(&format!("a LUKS2 header {LUKS} without a key slot"))),
         ("the header of another volume", |f, _| { encrypted(f); f.content = Some(whole("another")); }, lost("the LUKS2 header another")),
         ("its header is zeroed", |f, _| { encrypted(f); f.content = blank().content; }, lost("no known signature")),
@@ -427,7 +436,7 @@ fn what_is_or_is_to_be_encrypted() {
         ("open, another filesystem inside", |f, _| { encrypted_and_open(f); holds_inside(f, Content::Filesystem(FilesystemState { filesystem: filesystem(Ext4, "other"), ..found(Ext4) })); }, inside("ext4 other")),
         ("open, nothing inside", |f, _| { encrypted_and_open(f); holds_inside(f, blank().content.unwrap()); }, inside("no known signature")),
         ("open, nothing inside, with a permission to format", |f, _| { encrypted_and_open(f); holds_inside(f, blank().content.unwrap()); permit(f, &[held()], NOW); }, inside("no known signature")),
-        ("open, and a part is missing", |f, _| { encrypted_and_open(f); holds_inside(f, Content::Filesystem(FilesystemState { covers: Bytes::new(2 * GIB), ..found(Ext4) })); }, Refuse(Reason::Reduced { fs: Ext4, has: Bytes::new(GIB), covers: Bytes::new(2 * GIB) })),
+        ("open, and a part is missing", |f, _| { encrypted_and_open(f); holds_inside(f, Content::Filesystem(FilesystemState { covers: Bytes::new(2 * GIB), ..found(Ext4) })); }, Refuse(Reason::Reduced { what: "ext4", has: Bytes::new(GIB), covers: Bytes::new(2 * GIB) })),
         ("a pod has it", |f, w| { w.encrypted = Some(true); opened(f, LUKS); mounted(f, POD, "rw", "rw"); f.lvm = None; }, Bind(row(POD, "ext4", "rw", "rw"))),
         ("a pod has it, and it is wanted plain", |f, w| { w.encrypted = Some(false); opened(f, LUKS); mounted(f, POD, "rw", "rw"); f.lvm = None; }, Refuse(Reason::Encrypted)),
         ("a pod has a plain one, and it is to be plain", |f, w| { w.encrypted = Some(false); mounted(f, POD, "rw", "rw"); f.lvm = None; }, Bind(row(POD, "ext4", "rw", "rw"))),
@@ -445,10 +454,12 @@ fn what_is_or_is_to_be_encrypted() {
         ("cut short, zeros inside, needs no key", |f, w| { cut_short_inside(f, w, blank().content.unwrap()); w.has_key = false; }, making(Ext4, Making::Inside)),
         ("cut short, noise inside, and a person asks", |f, w| { cut_short_inside(f, w, noise([Doubt::Data(0)])); (w.fs, w.encrypted) = (None, None); }, making(Ext4, Making::Inside)),
         ("cut short, half an ext4 inside", |f, w| cut_short_inside(f, w, noise([young(), Doubt::Data(0)])), making(Ext4, Making::Inside)),
-        ("cut short, half an ext4 where xfs was made", |f, w| { cut_short_inside(f, w, noise([young()])); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, inside_new("xfs", "no known signature")),
+        ("cut short, half an ext4 where xfs was made", |f, w| { cut_short_inside(f, w, noise([young()])); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, backup_inside("a new xfs", young())),
+        ("cut short, or older metadata: an ext4 inside that was used", |f, w| cut_short_inside(f, w, noise([used(), Doubt::Data(0)])), backup_inside("a new ext4", used())),
+        ("open, and the first superblock is lost", |f, _| { encrypted_and_open(f); holds_inside(f, noise([young()])); }, backup_inside("ext4 u", young())),
         ("cut short, half an xfs inside", |f, w| { w.fs = None; cut_short_inside(f, w, Content::Filesystem(FilesystemState { half: true, ..found(Xfs) })); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, making(Xfs, Making::Inside)),
         ("cut short, half an xfs inside, and ext4 is wanted", |f, w| { cut_short_inside(f, w, Content::Filesystem(FilesystemState { half: true, ..found(Xfs) })); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, wrong("xfs", Ext4)),
-        ("cut short, a mark inside that blkid does not name", |f, w| cut_short_inside(f, w, noise([Doubt::Mark("md".into())])), inside_new("ext4", "no known signature")),
+        ("cut short, a mark inside that blkid does not name", |f, w| cut_short_inside(f, w, noise([Doubt::Mark("md".into())])), inside_new("ext4", "md")),
         ("cut short, swap inside", |f, w| cut_short_inside(f, w, Content::Other("swap".shown())), inside_new("ext4", "swap")),
         ("cut short, LUKS2 inside", |f, w| cut_short_inside(f, w, whole("another")), inside_new("ext4", "the LUKS2 header another")),
         ("cut short, damaged inside", |f, w| cut_short_inside(f, w, Content::Damaged(Ext4)), inside_new("ext4", "ext4, damaged")),
@@ -458,7 +469,7 @@ fn what_is_or_is_to_be_encrypted() {
         ("cut short, noise inside, wanted read-only", |f, w| { w.read_only = true; cut_short_inside(f, w, noise([Doubt::Data(0)])); }, Refuse(Reason::BlankReadOnly)),
         ("cut short, noise inside, and a process has it open", |f, w| { cut_short_inside(f, w, noise([Doubt::Data(0)])); openers(f).processes = vec![process(true)]; }, Refuse(Reason::Open(vec![process(true)]))),
         ("cut short before the key slots, and it is open", |f, w| { cut_short_inside(f, w, noise([])); f.content = Some(keyless(LUKS)); }, lost(&format!("a LUKS2 header {LUKS} without a key slot"))),
-        ("a header on record without what was inside", |f, w| { cut_short_inside(f, w, noise([])); tags(f, &format!("flexvolume.luks={LUKS}")); }, Refuse(Reason::Inside { recorded: "a filesystem".into(), found: "no known signature".into() })),
+        ("a header on record without what was inside", |f, w| { cut_short_inside(f, w, noise([])); tags(f, &format!("flexvolume.luks={LUKS}")); }, Refuse(Reason::Inside { recorded: "a filesystem".into(), found: "no known signature".into(), backup: None })),
         ("cut short, but a filesystem was recorded", |f, _| { tags(f, &format!("flexvolume.fs=ext4:u,{ENCRYPTING}")); f.content = Some(whole(LUKS)); }, other(&format!("the LUKS2 header {LUKS}"))),
         ("cut short, and the header is another's", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(whole("another")); }, other("the LUKS2 header another")),
         ("cut short, and wanted plain", |f, w| { w.encrypted = Some(false); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, Refuse(Reason::Encrypted)),

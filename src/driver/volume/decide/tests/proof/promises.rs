@@ -354,12 +354,17 @@ pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
         }
         // Nobody can open it; or it is open, and nothing of anybody's is inside.
         Content::Luks(header) => {
+            let is_of_somebody = |one: &Doubt| match one {
+                Doubt::Mark(_) | Doubt::Recorded(_) => true,
+                Doubt::Backup(backup) => !backup.is_unused,
+                Doubt::Data(_) => false,
+            };
             let begun = record.making_in_luks();
             let is_its = begun.is_some_and(|(_, uuid)| header.uuid.as_deref() == Some(uuid));
             let is_blank = match facts.inside.as_ref().map(|inside| &inside.content) {
                 None => !header.has_keys(),
                 Some(Content::Blank { doubts, .. }) => {
-                    has_its_header(facts) && !doubts.iter().any(|one| matches!(one, Doubt::Mark(_)))
+                    has_its_header(facts) && !doubts.iter().any(is_of_somebody)
                 }
                 Some(Content::Filesystem(found)) => has_its_header(facts) && found.half,
                 Some(_) => false,
@@ -423,10 +428,10 @@ pub fn with_one_doubt_more(facts: &Facts, wish: &Wish) {
 fn doubts_left(facts: &Facts) -> Vec<Doubt> {
     let volume = volume_of(facts);
     let of_mke2fs = volume.record.making.as_deref() == Some("ext4");
-    let is_small = ((1440 << 10) + 1..512 << 20).contains(&volume.size.get());
+    let is_small = (9 << 20..512 << 20).contains(&volume.size.get());
     let is_fresh = facts.untouched && volume.record.new;
     let is_left = |doubt: &Doubt| match doubt {
-        Doubt::Backup(_) => of_mke2fs || is_fresh,
+        Doubt::Backup(backup) => (of_mke2fs && backup.is_unused) || is_fresh,
         Doubt::Data(at) => (of_mke2fs && is_small && *at >= 2048) || (is_fresh && *at >= 4096),
         Doubt::Mark(_) => is_fresh,
         Doubt::Recorded(..) => false,

@@ -302,6 +302,7 @@ pub fn contents() -> Vec<Content> {
     let single = [
         Doubt::Mark("an ext superblock".into()),
         young(),
+        used(),
         Doubt::Data(0),
         Doubt::Data(4096),
     ];
@@ -321,6 +322,7 @@ pub fn contents() -> Vec<Content> {
             header(uuid, 2),
             keyless(uuid),
             says(uuid, |layout| segment(layout).cipher = "null".into()),
+            says(uuid, reencrypting),
             header(uuid, 1),
             header(uuid, 0),
         ]);

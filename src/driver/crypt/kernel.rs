@@ -1,0 +1,70 @@
+//! Whether the kernel can open an encrypted volume.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::host::Kernel;
+
+/// The kernel's part of LUKS. Source: Linux' Documentation/admin-guide/device-mapper/dm-crypt.rst.
+const MODULE: &str = "dm-crypt";
+
+/// Fails if the kernel has no dm-crypt, and no module of its release is that. Asked before a header is made: cryptsetup
+/// makes one without dm-crypt, and then cannot open it. Where the lists of modules cannot be read nobody knows.
+///
+/// Source: modules.dep(5), and Linux' Documentation/kbuild/kbuild.rst, "modules.builtin".
+pub fn require_dm_crypt(kernel: &Kernel) -> Result<()> {
+    if kernel.exists(Path::new("/sys/module/dm_crypt")) {
+        return Ok(());
+    }
+    let release = kernel.read(Path::new("/proc/sys/kernel/osrelease"));
+    let release = release.unwrap_or_default();
+    let dir = Path::new("/lib/modules").join(release.trim());
+    let lists = |list: &str| {
+        let text = kernel.read(&dir.join(list)).ok()?;
+        Some(text.lines().any(|line| is_of_module(line, MODULE)))
+    };
+    let (Some(loadable), Some(built_in)) = (lists("modules.dep"), lists("modules.builtin")) else {
+        return Ok(());
+    };
+    if !loadable && !built_in {
+        bail!(
+            "this kernel has no dm-crypt, without which no encrypted volume can be opened: install the package with its \
+             modules (`modinfo {MODULE}`), or boot another kernel"
+        );
+    }
+    Ok(())
+}
+
+/// Whether a line of such a list begins with the path of this module, which may be compressed.
+fn is_of_module(line: &str, module: &str) -> bool {
+    let path = line.split(':').next().unwrap_or_default();
+    let file = path.rsplit('/').next().unwrap_or_default();
+    file.split_once(".ko")
+        .is_some_and(|(name, _)| name == module)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_is_found_by_its_own_line() {
+        let cases = [
+            (
+                "kernel/drivers/md/dm-crypt.ko: kernel/drivers/md/dm-mod.ko",
+                true,
+            ),
+            ("kernel/drivers/md/dm-crypt.ko.xz:", true),
+            ("kernel/drivers/md/dm-crypt.ko", true),
+            (
+                "kernel/drivers/md/dm-verity.ko: kernel/drivers/md/dm-crypt.ko",
+                false,
+            ),
+            ("kernel/drivers/md/dm-crypt-more.ko:", false),
+        ];
+        for (line, want) in cases {
+            assert_eq!(is_of_module(line, MODULE), want, "{line}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Signs of data that count only where nothing of a removed volume can be: inside an encrypted volume. Elsewhere they
+//! may be its remains, since they carry no time.
+
+use super::scan::Past;
+use super::superblock::{Fields, btrfs, xfs};
+
+/// Where xfs and btrfs keep copies of their superblocks on a device of `size` bytes: the offsets of their pages.
+///
+/// mkfs.xfs makes 4 groups, with stripes 8 to 32, and none larger than 1 TiB, each with a copy. Not covered: other
+/// numbers (`-d agcount`), and groups that it has moved by a stripe.
+pub(super) fn copies(size: u64) -> impl Iterator<Item = u64> {
+    const BTRFS: [u64; 2] = [64 << 20, 256 << 30];
+    const LARGEST_GROUP: u64 = 1 << 40;
+    const PAGE: u64 = 4 << 10;
+    let groups = [4_u64, 8, 16, 32].into_iter();
+    let second_of = move |groups: u64| {
+        size.div_ceil(groups.saturating_mul(PAGE))
+            .saturating_mul(PAGE)
+    };
+    let all = groups.map(second_of).chain(BTRFS).chain([LARGEST_GROUP]);
+    all.filter(move |at| *at < size)
+}
+
+/// The content whose sign begins `bytes`, which lie at `offset`.
+pub(super) fn in_sector(bytes: &[u8], offset: u64, past: Past) -> Option<&'static str> {
+    if past != Past::Nothing {
+        return None;
+    }
+    let fields = Fields(bytes);
+    let is = |is: Option<bool>| is.unwrap_or(false);
+    if is(is_xfs_copy(&fields, offset)) {
+        Some("a copy of an xfs superblock")
+    } else if is(is_xfs_block(&fields)) {
+        Some("a block of xfs")
+    } else if btrfs(&fields, offset).is_some() {
+        Some("a copy of a btrfs superblock")
+    } else if fields.is_ext_journal() && is(fields.is_used_journal()) {
+        Some("an ext journal")
+    } else {
+        None
+    }
+}
+
+/// A group of xfs begins with a superblock.
+fn is_xfs_copy(fields: &Fields, offset: u64) -> Option<bool> {
+    let found = xfs(fields, offset)?;
+    let group = found.block_size.checked_mul(fields.be32(84)?.into())?;
+    Some(offset != 0 && offset.is_multiple_of(group))
+}
+
+/// A group's header, or the root of one of its trees, which has no neighbours. Source: the kernel's
+/// `fs/xfs/libxfs/xfs_format.h`, `xfs_agf`, `xfs_agi` and `xfs_btree_block`.
+fn is_xfs_block(fields: &Fields) -> Option<bool> {
+    const HEADERS: [&[u8; 4]; 2] = [b"XAGF", b"XAGI"];
+    const TREES: [&[u8; 4]; 7] = [
+        b"AB3B", b"AB3C", b"IAB3", b"FIB3", b"ABTB", b"ABTC", b"IABT",
+    ];
+    let magic: [u8; 4] = fields.array(0)?;
+    let is_header = HEADERS.contains(&&magic) && fields.be32(4)? == 1;
+    let is_root = TREES.contains(&&magic) && fields.array(8)? == [0xFF; 8];
+    Some(is_header || is_root)
+}
