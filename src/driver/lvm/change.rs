@@ -149,7 +149,7 @@ pub fn create(
 }
 
 /// The device that all volumes of the pool of `id` are on, if it is not suspended. Source: lvm2
-/// lib/activate/dev_manager.c, `lv_layer`.
+/// `lib/activate/dev_manager.c`, `lv_layer`.
 fn device_of_pool(host: &Host, id: &LvId, pool: &LvName) -> Option<DeviceNumber> {
     let pool = LvId::new(id.vg().clone(), pool.clone());
     let path = format!("/dev/mapper/{}-tpool", pool.dm_name());

@@ -18,6 +18,7 @@ use crate::names::{Bytes, LvId, LvName, LvUuid, VgName, is_printable};
 pub type Target<'a> = (&'a LvId, &'a LvUuid);
 
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::struct_excessive_bools)] // each is told by itself
 pub struct Volume {
     pub id: LvId,
     pub uuid: LvUuid,

@@ -104,12 +104,11 @@ pub(super) fn group_fields() -> String {
 pub(super) fn groups_in(report: Report) -> Result<Vec<Group>, String> {
     let mut groups: Vec<(String, Group)> = Vec::new();
     for row in report.rows::<GroupRow>("vg")? {
-        match groups.iter_mut().find(|(uuid, _)| *uuid == row.vg_uuid) {
-            Some((_, group)) => group.disks.push(row.disk),
-            None => {
-                let disks = vec![row.disk];
-                groups.push((row.vg_uuid, Group { disks, ..row.group }));
-            }
+        if let Some((_, group)) = groups.iter_mut().find(|(uuid, _)| *uuid == row.vg_uuid) {
+            group.disks.push(row.disk);
+        } else {
+            let disks = vec![row.disk];
+            groups.push((row.vg_uuid, Group { disks, ..row.group }));
         }
     }
     let groups = groups.into_iter().map(|(_, group)| Group {

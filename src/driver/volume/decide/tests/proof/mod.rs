@@ -109,6 +109,7 @@ fn unseen() -> Facts {
         uses: None,
         lvm: None,
         content: None,
+        ground: None,
         ..blank()
     }
 }
