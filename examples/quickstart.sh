@@ -48,7 +48,7 @@ play() {
     # The volume's disk is in the guest's memory: a loop device cannot be on a shared directory.
     boot "$DIR" 1800 "echo \"# Linux \$(uname -r), \$(lvm version | sed -n 's/^ *LVM version: */LVM /p'), on $1\"
         mkdir -p /run/demo; bash $DIR/life-of-a-volume.sh $DIR/lvm /run/demo" | tee "$DIR/played" && return
-    console "$DIR" >&2
+    kernel_said "$DIR" | tail -n 20 >&2
     [ -e "$DIR/up" ] || die "the guest cannot start: $(why_not "$DIR")"
     die "this failed in the guest: $(sed -n 's/^\$ //p' "$DIR/played" | tail -n 1)"
 }

@@ -40,7 +40,7 @@ rest() {
     beside kubelet kubelets
     beside plane planes
     AT_ONCE=4
-    MEANWHILE=(shared selinux "life here life $LIFE_SECONDS $LIFE_SEED" release quickstart packages "fuzz fuzz_seeds")
+    MEANWHILE=(bare shared selinux "life here life $LIFE_SECONDS $LIFE_SEED" release quickstart packages "fuzz fuzz_seeds")
     # shellcheck disable=SC2119 # all cases
     guest
     wait
@@ -55,6 +55,8 @@ full() {
     aarch64
     # What differs between two builds is a path or a time, and comes from a change of the release's own scripts.
     release twice
+    # The rest has ten of these cases.
+    bare whole
     # The seeds run at each change.
     FUZZ_SECONDS=300 fuzz
     # A quarter of an hour; the tables of `decide` are compared with every case besides.

@@ -25,6 +25,8 @@
 #   tests/run.sh life [SECONDS [SEED]] a node's life at random, in a guest: pods,
 #                                operators, kills, broken disks, power cuts; 300 seconds. A life that
 #                                fails is printed as a short list of steps, and its seed plays it again
+#   tests/run.sh bare            what README prints under "Try it", on Debians with nothing but what it asks for:
+#                                the quickstart and ten cases; `bare whole`: all of tests/run.sh. COMMIT=REF: of another commit
 #   tests/run.sh release         what install/release.sh makes of the last commit: the same bytes twice
 #   tests/run.sh packages        lintian, rpmlint, and rpm with the package's scripts; what dpkg does is
 #                                `guest packages::`
@@ -73,6 +75,8 @@ cd "$(dirname "$0")/.."
 . tests/kubelet/plane/boot.sh
 # shellcheck source=tests/selinux.sh
 . tests/selinux.sh
+# shellcheck source=tests/bare.sh
+. tests/bare.sh
 # shellcheck source=tests/everything.sh
 . tests/everything.sh
 
@@ -112,7 +116,7 @@ case $what in
     unit) need "${RUST_TOOLS[@]}" && rust unit --lib --bins "$@" ;;
     msrv) need "${RUST_TOOLS[@]}" && msrv ;;
     release) release twice ;;
-    lint | deny | book | aarch64 | cli | fuzz | mutants) "$what" "$@" ;;
+    lint | deny | book | bare | aarch64 | cli | fuzz | mutants) "$what" "$@" ;;
     packages | guest | selinux | shared | kubelet | life | plane)
         [ "$what" != packages ] || PROFILE=release
         [ "$what" = packages ] || need_tests_guest

@@ -16,6 +16,7 @@ RUN_TOOLS=(jq:jq patchelf:patchelf pkill:procps)
 # need_guest COMMAND:PACKAGE…: a guest that has these commands.
 need_guest() {
     [ "$(uname -m)" = x86_64 ] || die "the guest is known to work on x86_64 only, not on $(uname -m)"
+    need_root "to boot a guest, which sees all files of this machine"
     # Only Debian has user-mode Linux: elsewhere a guest has Debian's files and kernel.
     [ -n "${SUITE:-}" ] || is_here linux.uml || grep -qx 'ID="\?debian"\?' /etc/os-release || SUITE=bookworm
     if [ -n "${SUITE:-}" ]; then
@@ -23,7 +24,6 @@ need_guest() {
     else
         need "${RUST_TOOLS[@]}" linux.uml:user-mode-linux "$@"
     fi
-    need_root "to boot a guest, which sees all files of this machine"
 }
 
 # need_tests_guest [COMMAND:PACKAGE…]: the same for the tests, and more commands for this machine. Looks whether a guest

@@ -44,7 +44,7 @@ guest_works() {
     # shellcheck disable=SC2016
     boot "$trial" 600 'echo "it does: Linux $(uname -r), $(lvm version | sed -n "s/^ *LVM version: */LVM /p")" &&
         dmsetup version > /dev/null' || {
-        console "$trial"
+        kernel_said "$trial" | tail -n 20 >&2
         die "no guest can start here: $(why_not "$trial")"
     }
     echo "$answer" >> "$answers"
