@@ -1,5 +1,6 @@
 //! Asks LVM about volumes and groups, and has it change them.
 
+mod astray;
 mod change;
 mod faults;
 mod find;
@@ -19,6 +20,7 @@ mod udev;
 mod unusable;
 mod wait;
 
+pub use astray::astray;
 pub(crate) use change::{
     Larger, activate, activate_as_listed, create, deactivate, extend, refresh, retag,
 };

@@ -245,6 +245,15 @@ refusals! {
         undo: "rm $dir/blkid",
     }
     unreadable { prepare: "eval \"$bad\"", undo: "eval \"$well\"", }
+    old_disk {
+        prepare: "sectors=$(blockdev --getsz $disk); dmsetup load $(basename $disk) --table \"0 $sectors error\"
+            dmsetup resume $(basename $disk); pvscan -qq --cache
+            dmsetup create came-back --table \"0 $sectors linear $below 2048\"; pvscan -qq --cache",
+        says: "since it is on dm-",
+        undo: "told lvchange -an; dd if=$dev of=/dev/null bs=4k count=1 iflag=direct status=none
+            # The disk as it was, for what follows.
+            lvchange -qq -an $vg/data; dmsetup remove --retry came-back; eval \"$well\"; pvscan -qq --cache; lvchange -qq -ay $vg/data",
+    }
     in_use {
         prepare: "mkfs.ext4 -q $dev; echo \"mount -o noinit_itable $dev /mnt && : > $dir/up && exec sleep 1000\" > $dir/sh
             lasting unshare --mount sh $dir/sh; while [ ! -e $dir/up ]; do sleep 0.1; done",

@@ -246,9 +246,34 @@ pub fn not_active(id: &LvId) -> String {
     format!("{id} is not active: run `lvchange -ay {id}`")
 }
 
-/// The commands that activate it anew: by what LVM's metadata says, and with what LVM was told to do then.
-pub fn anew(id: &LvId) -> String {
-    format!("lvchange -an {id} && lvchange -ay {id}")
+/// The commands that activate it anew: by what LVM's metadata says, and with what LVM was told to do then. Its thin
+/// pool is active as long as a volume in it is.
+pub fn anew(id: &LvId, pool: Option<&LvId>) -> String {
+    match pool {
+        None => format!("lvchange -an {id} && lvchange -ay {id}"),
+        Some(pool) => format!(
+            "lvchange -an -S pool_lv={} {} && lvchange -an {pool} && lvchange -ay {id}",
+            pool.lv(),
+            pool.vg()
+        ),
+    }
+}
+
+pub fn old_disk(id: &LvId, disk: &str, pool: Option<&LvId>, inside: Option<&Path>) -> String {
+    let uses = match pool {
+        None => "what uses it",
+        Some(_) => "all that uses a volume of its thin pool",
+    };
+    let close = inside.map_or_else(String::new, |inside| {
+        format!(", close it (`cryptsetup close {}`)", inside.shown())
+    });
+    let vg = id.vg();
+    format!(
+        "the device of {id} cannot be read, since it is on {disk}, which is no disk of {vg} any more: LVM has the volume \
+         on others (`lvs -a -o +devices {vg}`). A disk was away, and came back under another name. Nothing was written. End \
+         {uses}{close}, and run `{}`",
+        anew(id, pool)
+    )
 }
 
 /// The commands that help a thin pool once nothing uses its volumes. LVM checks its metadata when it activates the

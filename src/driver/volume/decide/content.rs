@@ -21,7 +21,7 @@ pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish
     }
     match content {
         Content::Failed(words) => Err(Reason::Failed(words.clone())),
-        Content::Unreadable { at, error } => Err(unreadable(*at, error)),
+        Content::Unreadable { at, error } => Err(unreadable(facts, *at, error)),
         Content::Claimed(found) => claimed(facts, found.as_ref(), volume, wish),
         Content::Several => Err(Reason::Several),
         Content::Other(what) if volume.record.new => Err(Reason::NewNotBlank(what.to_string())),
@@ -80,7 +80,17 @@ fn is_left_by_mke2fs(doubt: &Doubt, volume: &Volume) -> bool {
     }
 }
 
-pub fn unreadable(at: u64, error: &str) -> Reason {
+pub fn unreadable(facts: &Facts, at: u64, error: &str) -> Reason {
+    if let Some(disk) = facts.astray.first() {
+        let uses = facts.uses.as_ref();
+        return Reason::OldDisk {
+            disk: disk.clone(),
+            pool: facts.volume().and_then(Volume::pool_id),
+            inside: uses
+                .and_then(|uses| uses.inside.as_ref())
+                .map(|inside| inside.device.path.clone()),
+        };
+    }
     let error = error.to_owned();
     Reason::Unreadable { at, error }
 }

@@ -207,7 +207,7 @@ fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> 
     };
     match content {
         Content::Failed(words) => Err(Reason::Failed(words.clone())),
-        Content::Unreadable { at, error } => Err(unreadable(*at, error)),
+        Content::Unreadable { at, error } => Err(unreadable(facts, *at, error)),
         Content::Claimed(found) => claimed(facts, found.as_ref(), volume, wish),
         Content::Filesystem(found) if is_its(&found.filesystem.uuid) && !found.half => {
             of_filesystem(facts, found, volume, wish)

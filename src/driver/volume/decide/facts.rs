@@ -1,6 +1,7 @@
 //! The facts about a volume, level by level. Each level costs more than the one before it, and is looked at
 //! only when [`decide`](super::decide) asks for it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -44,6 +45,9 @@ pub struct Facts {
     pub read_only: bool,
     /// The first of its disks, if all of them are read-only.
     pub read_only_disk: Option<String>,
+    /// The disks of its device that LVM has not in its group. Looked at only if it cannot be read, and LVM lacks none
+    /// of its disks.
+    pub astray: BTreeSet<String>,
     pub now: u64,
 }
 
@@ -379,6 +383,7 @@ impl Facts {
             untouched: false,
             read_only: false,
             read_only_disk: None,
+            astray: BTreeSet::new(),
             now,
         }
     }

@@ -2,8 +2,8 @@
 
 use super::advice::{
     anew, another_header, another_inside, extend_pool, filesystem_failed, held_elsewhere,
-    larger_sectors, no_room, other, read_only, repair_pool, restore_header, same_name_advice,
-    short_disk, signs_of_data, wider, writable_again,
+    larger_sectors, no_room, old_disk, other, read_only, repair_pool, restore_header,
+    same_name_advice, short_disk, signs_of_data, wider, writable_again,
 };
 use super::facts::Occupied;
 use super::reason::Reason;
@@ -190,13 +190,13 @@ impl Reason {
                  +lv_merging {vg}`). Then all that was written to it since that snapshot is gone, so no pod gets it to \
                  write. To have LVM do that now, end what uses it, and run `{}`. A pod with readOnly still reads what \
                  it holds: copy first what is to stay",
-                anew(id)
+                anew(id, None)
             ),
             Self::MergeFailed => format!(
                 "the kernel could not go on to merge a snapshot into {id} (`dmesg`), and keeps the rest of the snapshot \
                  beside it. When the snapshot's disk works again (`lvs -a -o +devices {vg}`), end what uses {id}, and \
                  run `{}`: LVM goes on with the merge",
-                anew(id)
+                anew(id, None)
             ),
             Self::AnotherDevice => format!(
                 "the active device {device} is not the logical volume that LVM now calls {id}. Run \
@@ -249,6 +249,9 @@ impl Reason {
                  nothing was written. Repair or replace its disk (`dmesg`, `pvs`, `lvs -a -o +devices \
                  {id}`)"
             ),
+            Self::OldDisk { disk, pool, inside } => {
+                old_disk(id, disk, pool.as_ref(), inside.as_deref())
+            }
             Self::InUse(by) if by.is_empty() => format!(
                 "{device} is in use by something else on this host. Find the user with `lsblk {device}` or \
                  `dmsetup ls --tree`, and close the device there"

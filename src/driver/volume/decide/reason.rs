@@ -111,6 +111,13 @@ pub enum Reason {
         at: u64,
         error: String,
     },
+    /// It cannot be read, and the kernel's table leads to a disk that LVM has not any more.
+    OldDisk {
+        disk: String,
+        pool: Option<LvId>,
+        /// The open device of an encrypted volume.
+        inside: Option<PathBuf>,
+    },
     InUse(Vec<Elsewhere>),
     StillMounted,
     Several,
@@ -193,6 +200,7 @@ impl Reason {
                 | Self::NoPool(_)
                 | Self::PoolUnwell { .. }
                 | Self::Unreadable { .. }
+                | Self::OldDisk { .. }
                 | Self::Damaged(_)
                 | Self::Cipher(_)
                 | Self::Reencryption

@@ -7,8 +7,9 @@ use anyhow::{Result, bail};
 use super::{Known, Look};
 use crate::lvm::{self, Group, GroupLeases, LeaseState, Volume};
 use crate::names::{LvId, LvName};
-use crate::volume::decide::{Facts, Lvm, Pool, Room, Wish};
+use crate::volume::decide::{Content, Facts, Lvm, Pool, Room, Wish};
 use crate::volume::job::Subject;
+use crate::volume::kernel_tables::sysfs_path;
 
 impl Look<'_> {
     /// What LVM says of the volume. If this call has just activated it, LVM's answer from before the activation is used
@@ -112,6 +113,26 @@ impl Look<'_> {
         let Subject { host, config, id } = self.subject;
         let lock = self.facts.volume()?.lock.as_ref();
         Some(GroupLeases::ask(host, id.vg(), config.limits.query).of(lock))
+    }
+
+    /// Compares the disks of a device that cannot be read with those of LVM's metadata. LVM says of a volume that it is
+    /// partial if it lacks one of them.
+    pub(super) fn see_astray(&mut self) {
+        let facts = &self.facts;
+        let is_unreadable = matches!(facts.top_content(), Some(Content::Unreadable { .. }));
+        let whole = facts
+            .volume()
+            .filter(|volume| !volume.health.contains("partial"));
+        let Some(device) = facts
+            .device
+            .as_ref()
+            .filter(|_| is_unreadable && whole.is_some())
+        else {
+            return;
+        };
+        let below = sysfs_path(device.number, "slaves");
+        self.facts.astray =
+            lvm::astray(self.subject.host, facts.id.vg(), &below).unwrap_or_default();
     }
 
     /// Notes which node has the volume, if the answer comes within `limit`: sanlock's disk may hang.

@@ -175,9 +175,13 @@ impl<'a> Look<'a> {
                     Level::Content => {
                         self.facts.content =
                             Some(self.content().unwrap_or_else(|error| failed(&error)));
+                        self.see_astray();
                     }
                     Level::Inside => match self.inside() {
-                        Ok(inside) => self.facts.inside = Some(inside),
+                        Ok(inside) => {
+                            self.facts.inside = Some(inside);
+                            self.see_astray();
+                        }
                         Err(error) => self.facts.content = Some(failed(&error)),
                     },
                     Level::Room => self.look_for_room(wish),

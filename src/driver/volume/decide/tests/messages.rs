@@ -218,6 +218,16 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             at: 4_194_307,
             error: text("EIO7"),
         },
+        Reason::OldDisk {
+            disk: text("sdz7"),
+            pool: None,
+            inside: None,
+        },
+        Reason::OldDisk {
+            disk: text("sdz7"),
+            pool: Some(LvId::parse("vg7/pool7").unwrap()),
+            inside: Some("/dev/mapper/inside7".into()),
+        },
         Reason::InUse(Vec::new()),
         Reason::InUse(elsewhere()),
         Reason::StillMounted,

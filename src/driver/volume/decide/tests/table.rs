@@ -420,6 +420,7 @@ fn what_is_or_is_to_be_encrypted() {
         ("its header is zeroed", |f, _| { encrypted(f); f.content = blank().content; }, lost("no known signature")),
         ("its header is zeroed, with a permission to format", |f, _| { encrypted(f); f.content = blank().content; permit(f, &[held()], NOW); }, lost("no known signature")),
         ("a plain filesystem in its place", |f, _| { encrypted(f); holds(f, Ext4, |_| ()); }, lost("ext4 u")),
+        ("it cannot be read, and is on a disk that LVM has not any more", |f, _| { encrypted(f); f.astray = ["sdz".to_owned()].into(); f.content = Some(Content::Unreadable { at: 0, error: "EIO".into() }); }, Refuse(Reason::OldDisk { disk: "sdz".into(), pool: None, inside: None })),
         ("it cannot be read", |f, _| { encrypted(f); f.content = Some(Content::Unreadable { at: 0, error: "EIO".into() }); }, Refuse(Reason::Unreadable { at: 0, error: "EIO".into() })),
         ("open, and suspended below: LVM would wait", |f, _| { encrypted_and_open(f); uses(f).suspended = Some("vg-lv".into()); f.lvm = None; }, Refuse(Reason::SuspendedInside("vg-lv".into()))),
         ("open, what is inside is read", |f, _| { encrypted_and_open(f); f.inside = None; }, Look(Level::Inside)),

@@ -257,10 +257,11 @@ pub enum Permission {
     Nothing,
 }
 
-pub const DISKS: [See; 3] = [
+pub const DISKS: [See; 4] = [
     |_| (),
     |f| f.read_only = true,
     |f| f.read_only_disk = Some("sda".into()),
+    |f| f.astray = ["sdz".to_owned()].into(),
 ];
 
 pub fn occupied() -> Occupied {
