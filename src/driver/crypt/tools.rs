@@ -92,7 +92,7 @@ fn private_header(host: &Host, closed: &Closed) -> Result<File> {
     let (layout, uuid) = layout.context("the LUKS2 header cannot be read")?;
     let both = anew::both_copies(uuid, layout).context("the LUKS2 header has no room")?;
     let size = layout.end().context("the LUKS2 header has no end")?;
-    let file = host.kernel.memory_file("luks2-header")?;
+    let file = host.kernel.unnamed_file()?;
     file.set_len(size)?;
     file.write_all_at(&both, 0)?;
     let mut words = vec![own_path(&file)];

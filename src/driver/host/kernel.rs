@@ -145,16 +145,23 @@ impl Kernel {
         }
     }
 
-    /// A file that is only in memory, and ends with its last descriptor.
-    pub(crate) fn memory_file(&self, name: &str) -> io::Result<File> {
-        let flags = MemfdFlags::CLOEXEC;
-        // A node may allow only files that nobody can run, which kernels before 6.3 do not know. Source:
-        // the kernel's Documentation/userspace-api/mfd_noexec.rst.
-        let file = match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
-            Err(rustix::io::Errno::INVAL) => memfd_create(name, flags),
-            file => file,
-        };
-        Ok(file?.into())
+    /// A file without a name, for cryptsetup, which ends with its last descriptor. It is in LVM's directory of /run,
+    /// since SELinux lets cryptsetup read files there, and not those of memfd_create(2). Before LVM has made that
+    /// directory, memory has to do.
+    pub(crate) fn unnamed_file(&self) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).mode(0o600);
+        options.custom_flags(OFlag::O_TMPFILE.bits());
+        options.open("/run/lvm").or_else(|_| {
+            let flags = MemfdFlags::CLOEXEC;
+            // A node may allow only files that nobody can run, which kernels before 6.3 do not know. Source:
+            // the kernel's Documentation/userspace-api/mfd_noexec.rst.
+            let file = match memfd_create("luks2-header", flags | MemfdFlags::NOEXEC_SEAL) {
+                Err(rustix::io::Errno::INVAL) => memfd_create("luks2-header", flags),
+                file => file,
+            };
+            Ok(file?.into())
+        })
     }
 
     pub fn new_uuid(&self) -> io::Result<String> {
