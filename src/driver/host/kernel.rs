@@ -146,7 +146,7 @@ impl Kernel {
     }
 
     /// A file without a name, for cryptsetup, which ends with its last descriptor. It is in LVM's directory of /run,
-    /// since SELinux lets cryptsetup read files there, and not those of memfd_create(2). Before LVM has made that
+    /// since SELinux lets cryptsetup read files there, and not those of `memfd_create(2)`. Before LVM has made that
     /// directory, memory has to do.
     pub(crate) fn unnamed_file(&self) -> io::Result<File> {
         let mut options = OpenOptions::new();

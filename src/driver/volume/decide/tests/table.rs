@@ -375,6 +375,7 @@ fn it_is_to_be_larger() {
 #[test]
 #[rustfmt::skip] // a row is a line
 #[allow(clippy::large_stack_arrays)]
+#[allow(clippy::too_many_lines)] // a table
 fn what_is_or_is_to_be_encrypted() {
     let encrypt = |uuid: Option<&str>| making(Ext4, Making::InLuks { uuid: uuid.map(str::to_owned) });
     let lost = |found: &str| Refuse(Reason::Header { recorded: LUKS.into(), found: found.into() });
