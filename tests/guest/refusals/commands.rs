@@ -34,6 +34,7 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("no-room", "pvresize ", "tests/guest/calls/failed_growth.rs"),
     ("filesystem-limit", "e2fsck -f ", "tests/guest/calls/failed_growth.rs"),
     ("old-disk", "cryptsetup close ", "the driver closes it after the last unmount, unless that fails"),
+    ("partial", "vgextend ", "tests/guest/doctor/nodes.rs"),
     ("partial", "lvchange -an ", "tests/guest/data/partial.rs"),
     ("read-only-volume", "lvchange --refresh ", "tests/guest/users/read_only.rs"),
     ("read-only-volume", "blockdev --setrw ", "tests/guest/users/read_only.rs"),

@@ -176,10 +176,12 @@ impl Reason {
                  fails, restart this node"
             ),
             Self::Partial => format!(
-                "{id} is partial: one of its disks is missing (`pvs`, `lvs -a -o +devices {vg}`). Bring the disk \
-                 back. If you cannot, and only a cache was on that disk, end the pods of the volume, and run \
-                 `lvchange -an {id} && lvconvert --uncache --force {id}` (of a thin volume, the latter with its pool): \
-                 the other disks have what was written back. Else restore the volume from a backup"
+                "{id} is partial: LVM misses one of its disks (`pvs -a -o +pv_uuid,pv_missing`). If `lsblk -o \
+                 NAME,FSTYPE,UUID` shows a device with that UUID, `filter` in lvm.conf or `lvmdevices` hides it, or it \
+                 was away and needs `vgextend --restoremissing {vg} DISK`. Else bring the disk back. If you cannot, and \
+                 only a cache was on it, end the pods of the volume, and run `lvchange -an {id} && lvconvert --uncache \
+                 --force {id}` (of a thin volume, the latter with its pool): the other disks have what was written \
+                 back. Else restore a backup"
             ),
             Self::SnapshotFull => format!(
                 "{id} is a snapshot that has run full, so its content is lost. The original volume is not \

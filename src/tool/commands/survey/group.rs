@@ -124,7 +124,8 @@ impl GroupHealth {
         let finding =
             finding.why("volumes on it cannot be activated, unless they are RAID or mirrored");
         Some(finding.run(format!(
-            "pvs -o pv_name,vg_name,pv_uuid,pv_missing; lsblk; dmesg; and bring it back. If it is lost: lvs -a -o \
+            "pvs -o pv_name,vg_name,pv_uuid,pv_missing; lsblk -o NAME,FSTYPE,UUID; dmesg; let LVM look at it if a filter \
+             of lvm.conf or lvmdevices hides it, or bring it back. If it is lost: lvs -a -o \
              +devices {vg}; lvconvert --repair for each RAID volume, and for the RAID below a pool instead of the pool \
              (POOL_tdata, POOL_tmeta); for each other one what `{} check {vg}` says, and lvremove of what is to be \
              restored from a backup; and then vgreduce --removemissing {vg}",
