@@ -71,7 +71,7 @@ bare_debian() {
         chown 1000:1000 "srv/a cache"
         cp -aL /etc/resolv.conf /etc/hosts etc/
         cp -aL /etc/ssl/certs/ca-certificates.crt etc/ssl/certs/ 2> /dev/null || true
-        apt-config dump | grep "^Acquire::" > etc/apt/apt.conf.d/99machine
+        apt-config dump | grep "^Acquire::" | grep -v IndexTargets > etc/apt/apt.conf.d/99machine
         ln -sfn "$1" "$0.rust"
         for name in registry config config.toml; do [ ! -e "$2/$name" ] || cp -a "$2/$name" srv/cargo/; done
         chmod -R a+rwX srv/cargo' "$BARE" "$(rustc --print sysroot)" "$cargo"

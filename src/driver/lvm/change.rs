@@ -183,7 +183,7 @@ pub fn extend(host: &Host, volume: &Volume, larger: &Larger, lock: &Lock) -> Res
         let advice = if volume.has_role("thickorigin") {
             format!(
                 ": it has a snapshot, and LVM does not grow such a volume while it is in use; find the \
-                 snapshot with `lvs -o lv_name,origin {vg}`, and remove it with `lvremove`"
+                 snapshot with `lvs -o lv_name,origin {vg}`, and if nobody needs it, remove it with `lvremove`"
             )
         } else if is_set_for(host, id, "lv_allocation_locked").unwrap_or(false) {
             format!(

@@ -69,6 +69,8 @@ impl Recorder {
 }
 
 const HIDDEN: u64 = 1 << 20;
+/// Where LVM begins its first extent on a disk (`pe_start`), in bytes. Before it is its metadata.
+const FIRST_EXTENT: u64 = 1 << 20;
 
 impl Drop for Recorder {
     fn drop(&mut self) {
@@ -197,7 +199,8 @@ impl Record {
     }
 
     /// Has a disk made for each power cut after the mark `from`: after every write; and at each flush with each write
-    /// since the flush before left out, and some at random. Takes `most` of them by the sample's order.
+    /// since the flush before left out, and some at random. Takes `most` of them by the sample's order, and some
+    /// that lack a write of LVM's metadata.
     pub fn each_cut(
         &self,
         from: &str,
@@ -206,7 +209,9 @@ impl Record {
         case: impl Fn(&Cut),
     ) -> usize {
         let all = self.cuts(from, sample);
-        let mut cuts = sample.of(all, most);
+        let (of_lvm, others) = all.into_iter().partition(|cut| self.lacks_metadata(cut));
+        let mut cuts = sample.of(others, most);
+        cuts.extend(sample.of(of_lvm, most / 4));
         cuts.sort_by_key(|(epoch, ..)| *epoch);
         let file = PathBuf::from("/run/durable");
         let durable = File::create(&file).unwrap();
@@ -223,6 +228,11 @@ impl Record {
         }
         fs::remove_file(&file).unwrap();
         count
+    }
+
+    /// Whether a write of LVM's metadata is all that is missing.
+    fn lacks_metadata(&self, (start, _, arrived): &(usize, usize, Arrived)) -> bool {
+        matches!(arrived, Arrived::AllBut(one) if self.entries[start + one].at < FIRST_EXTENT)
     }
 
     /// The cuts: the first entry that is not yet flushed, the end of those that may be on the disk, and which are.
