@@ -2,7 +2,8 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 
 use super::{Sample, say};
 use crate::crypt::with_key;
@@ -89,13 +90,7 @@ fn after(node: &Node, volume: &Volume, cut: &Cut) -> String {
 fn revive(word: &str, node: &Node, volume: &Volume, disk: &str, before: bool) {
     let (vg, device) = (volume.vg(), volume.device());
     match word {
-        "no-group" => {
-            bash(&format!(
-                "disk={disk}
-                pvcreate --uuid $(pvs --noheadings -o pv_uuid $disk) --restorefile /etc/lvm/backup/{vg} $disk
-                vgcfgrestore {vg}"
-            ));
-        }
+        "no-group" => restore_metadata(vg, disk),
         "mounting" => {
             run("xfs_repair", &[&device]);
         }
@@ -108,6 +103,13 @@ fn revive(word: &str, node: &Node, volume: &Volume, disk: &str, before: bool) {
         }
         _ => panic!("no power cut is known to end in {word}"),
     }
+}
+
+/// Brings a group back whose metadata a power cut left unfinished.
+fn restore_metadata(vg: &str, disk: &str) {
+    let file = format!("/etc/lvm/backup/{vg}");
+    let repair = ["--yes", "--repairtype", "metadata", "--file", &file, disk];
+    run("pvck", &repair);
 }
 
 /// The word at the end of a refusal, or the beginning of another failure.
@@ -174,4 +176,29 @@ fn at_any_write_of_a_growth_the_power_may_go() {
         size: "32m",
     };
     life.at_every_cut(grows);
+}
+
+#[test]
+fn metadata_of_lvm_that_a_power_cut_left_unfinished_comes_back_from_its_backup() {
+    /// Where the header of the metadata has the place of the text, counted from the header. Source: lvm2
+    /// `lib/format_text/layout.h`, `mda_header`.
+    const HEADER: u64 = 4096;
+    const PLACE: u64 = 40;
+    let (disk, _group, volume) = Disk::with_data("unfinished-text", "ext4", 32);
+    let node = Node::new(Mode::MountOnly);
+    node.write("pod", &volume, PAGE);
+    sh("lvchange -an unfinished-text/data");
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open(disk.path())
+        .unwrap();
+    let mut place = [0; 8];
+    file.read_exact_at(&mut place, HEADER + PLACE).unwrap();
+    file.write_all_at(&[0; 512], HEADER + u64::from_le_bytes(place))
+        .unwrap();
+    file.sync_all().unwrap();
+    node.refuses_mount(&volume, &["[no-group]"]);
+    restore_metadata(volume.vg(), &disk.path());
+    node.finds(&volume, PAGE);
 }
