@@ -155,7 +155,10 @@ fn a_command_for_people_asks_once_for_all_volumes() {
     let commands: [(&[&str], &[&str]); 3] = [
         (&["status"], &["exe", "lvs", "pvs", "vgs", "vgs"]),
         (&["status", "-x"], &["exe", "lvs", "pvs", "vgs", "vgs"]),
-        (&["metrics"], &["exe", "journalctl", "lvs", "pvs", "vgs", "vgs"]),
+        (
+            &["metrics"],
+            &["exe", "journalctl", "lvs", "pvs", "vgs", "vgs"],
+        ),
     ];
     let node = Node::new(Mode::MountOnly);
     let group = Group::of_size("many", 2 << 30);

@@ -6,7 +6,7 @@ use super::*;
 fn reduce(volume: &Volume, size: &str) {
     let (vg, lv) = (volume.vg(), volume.lv());
     bash(&format!(
-        "ignore=; ! lvreduce --help | grep -q -- '--fs ' || ignore='--fs ignore'
+        "ignore=; case $(lvreduce --help) in *'--fs '*) ignore='--fs ignore' ;; esac
         lvreduce -qq $ignore -f -L {size} {vg}/{lv}"
     ));
 }
