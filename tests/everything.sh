@@ -33,7 +33,8 @@ rest() {
     step executable one_static_executable
     # What is missing is installed before anything runs beside.
     need_tests_guest
-    need lintian:lintian rpm:rpm rpmlint:rpmlint linux.uml:user-mode-linux "${PLANE_TOOLS[@]}"
+    need lintian:lintian rpm:rpm rpmlint:rpmlint linux.uml:user-mode-linux runc:runc "${PLANE_TOOLS[@]}"
+    (need_unpacked containerd:containerd etcd:etcd-server)
     (here need_tests_guest && need_lockd && KUBERNETES='' need_kubernetes kubelet)
     need_packages
     # These wait more than they work.

@@ -41,15 +41,16 @@ need() {
     timed apt apt_get install --yes "${packages[@]}"
 }
 
-# apt_get WORD…: what apt prints is in a file.
+# apt_get WORD…: what apt prints is in a file. Steps that run side by side wait for each other: apt itself does not wait
+# for the lock of its lists.
 apt_get() {
     local log=$CACHE/apt.log
     mkdir -p "$CACHE"
     echo "(what apt prints is in $log)"
     {
-        as_root apt-get update &&
+        flock 9 && as_root apt-get update &&
             as_root env DEBIAN_FRONTEND=noninteractive apt-get --no-install-recommends -o DPkg::Lock::Timeout=300 "$@"
-    } > "$log" 2>&1 < /dev/null || {
+    } 9> "$CACHE/apt.lock" > "$log" 2>&1 < /dev/null || {
         tail -n 40 "$log"
         die "apt-get $* failed"
     }
