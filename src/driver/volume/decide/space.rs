@@ -102,13 +102,14 @@ pub fn of_size(volume: &Volume, size: Bytes, ground: &Ground, wish: &Wish) -> Ru
             size: volume.device_size(),
         });
     }
-    if let Some(largest) = ground.largest.filter(|largest| size > *largest) {
-        return Err(Reason::FilesystemLimit(largest));
-    }
+    let wanted = size;
     let size = spread.whole(size, extent);
     let of_group = |size| spread.takes(size, extent).get();
     let more = Bytes::new(of_group(size).saturating_sub(of_group(has)));
     require_allowed(size, wish)?;
+    if let Some(largest) = ground.largest.filter(|largest| wanted > *largest) {
+        return Err(Reason::FilesystemLimit(largest));
+    }
     // A thin volume takes nothing from the group.
     if volume.pool.is_none() {
         let fitting = ground.disks.as_ref();
