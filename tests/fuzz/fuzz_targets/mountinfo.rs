@@ -34,15 +34,19 @@ fn write(row: &Row, to: &mut String) {
         };
         path.to_str().unwrap().chars().map(escape).collect()
     };
+    let group =
+        |name: &str, id: Option<u64>| id.map_or_else(String::new, |id| format!("{name}:{id} "));
     writeln!(
         to,
-        "{} {} {} {} {} {} - {} {} {}",
+        "{} {} {} {} {} {} {}{}- {} {} {}",
         row.id,
         row.parent,
         row.device,
         path(&row.root),
         path(&row.mount_point),
         row.options,
+        group("shared", row.peers),
+        group("master", row.master),
         row.fs_type,
         path(&row.source),
         row.super_options
