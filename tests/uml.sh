@@ -58,7 +58,7 @@ kernel_said() {
 
 # why_not FILES: prints why a guest that did not come up could not start.
 why_not() {
-    cat "$1/cannot" 2> /dev/null || kernel_said "$1" | grep -m 1 -E 'errno|panic|error|failed|denied' ||
+    cat "$1/cannot" 2> /dev/null || kernel_said "$1" | grep --text -E 'errno|panic|error|failed|denied' | sed 1q ||
         echo "linux.uml ended without a word"
 }
 
@@ -109,6 +109,14 @@ whole_registers() {
     echo "$1/ptrace.so"
 }
 
+# memory_dir DIR: prints where the file of a guest's memory goes: /dev/shm, or DIR where that is as small as in a
+# container, which is slower. A guest that finds no space there is ended by SIGBUS.
+memory_dir() {
+    local free
+    free=$(df --output=avail --block-size=1M /dev/shm 2> /dev/null | tail -n 1) || free=0
+    if [ "$free" -ge 1024 ]; then echo /dev/shm; else echo "$1"; fi
+}
+
 # boot DIR SECONDS COMMAND [FILE OF A DISK…]: runs COMMAND in a guest that shares DIR, prints what
 # it prints, and ends with its status. A guest that prints nothing for so many seconds is stopped. The kernel's
 # messages are in DIR/console, or in a directory below DIR that BOOT_FILES names: guests that run at once and share one
@@ -135,7 +143,7 @@ boot() {
         taskset --cpu-list --pid "$PROCESSOR" "$BASHPID" > /dev/null
         # The inner shell expands these.
         # shellcheck disable=SC2016
-        on_suite "$dir" env TMPDIR=/dev/shm \
+        on_suite "$dir" env TMPDIR="$(memory_dir "$files")" \
             sh -c 'echo $$ > "$0"; exec timeout '"${KEEP:+--foreground}"' --kill-after=10 0 env "$@"' "$files/pid" \
             ${preload:+LD_PRELOAD="$preload"} "$UML/usr/bin/linux.uml" mem=3G seccomp=auto \
             root=/dev/root rootfstype=hostfs rootflags=/ ro init="$files/init" share="$dir" files="$files" \
