@@ -55,6 +55,9 @@ HOST_TOOLS=(valgrind:valgrind zsh:zsh mandoc:mandoc troff:groff-base strace:stra
 
 need_host() {
     need "${RUST_TOOLS[@]}" "${HOST_TOOLS[@]}"
+    unshare --map-root-user true 2> /dev/null ||
+        die "no user namespace can be made here, which tests need: on Ubuntu, run" \
+            "\`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0\`; in a container, its seccomp profile forbids it"
     need_xfs
     # Another package than man-db has a man, too. fish depends on it.
     need_unpacked promtool:prometheus mandb:man-db fish:fish systemd-analyze:systemd
