@@ -10,21 +10,18 @@ use crate::mount::Row;
 use crate::names::{Bytes, FsType, Shown};
 use crate::reply::Reply;
 use crate::volume::{
-    Decision, Device, Facts, HeldLocks, Inside, Job, Purpose, Step, Subject, Wish, give_up,
-    require_fit, wider,
+    Decision, Device, Facts, HeldLocks, Inside, Job, Purpose, Step, Subject, give_up, require_fit,
+    wider,
 };
 
 /// `expandfs <options> <device> <dir> <new> <old>` and `expandvolume <options> <dir> <new> <old>`:
 /// makes the volume and the filesystem on it at least `size` large, while it is mounted. Never shrinks, and may be
 /// repeated. Both call-outs do both, because the controller never makes the second.
-pub fn run(job: &Job, size: Bytes) -> Result<Reply> {
-    let wish = Wish {
-        purpose: Purpose::Size(size),
-        read_only: false,
-        ..job.wish()
-    };
-    let grown = job.conduct(&wish, |seen, decision, locks| {
-        grow_all(job, &seen.facts, &decision, locks).map(Step::Done)
+pub fn run(mut job: Job, size: Bytes) -> Result<Reply> {
+    job.wish.purpose = Purpose::Size(size);
+    job.wish.read_only = false;
+    let grown = job.conduct(|seen, decision, locks| {
+        grow_all(&job, &seen.facts, &decision, locks).map(Step::Done)
     });
     give_up(job.subject);
     let (size, later) = grown?;

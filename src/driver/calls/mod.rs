@@ -2,7 +2,7 @@
 
 mod attach;
 mod expand;
-mod mount;
+mod unmount;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::host::Host;
 use crate::names::{Bytes, same_host};
 use crate::options::Options;
 use crate::reply::Reply;
-use crate::volume::Job;
+use crate::volume::{Job, bring_up};
 
 /// Each call-out with its arguments. Source: kubelet's `pkg/volume/flexvolume/driver-call.go`.
 pub const ALL: [(&str, &str); 11] = [
@@ -82,28 +82,29 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
         ("attach", [json, node]) => attach::attach(host, config, &options(json)?, node),
         ("waitforattach", [device, json]) => {
             let (handed, options) = (device_of(device)?, options(json)?);
-            let job = Job::new(host, config.require()?, &options);
-            attach::waitforattach(&Job { handed, ..job })
+            let config = config.require()?;
+            attach::waitforattach(&Job::new(host, config, &options, None, handed))
         }
         ("isattached", [json, node]) => attach::isattached(host, config, &options(json)?, node),
         ("mountdevice", [dir, device, json]) => {
             let (dir, handed, options) = (directory(dir)?, device_of(device)?, options(json)?);
-            let job = Job::new(host, config.require()?, &options);
-            mount::mount(&Job { handed, ..job }, &dir)
+            let config = config.require()?;
+            bring_up(&Job::new(host, config, &options, Some(&dir), handed))
         }
         ("mount", [dir, json]) => {
             let (dir, options) = (directory(dir)?, options(json)?);
-            mount::mount(&Job::new(host, config.require()?, &options), &dir)
+            let config = config.require()?;
+            bring_up(&Job::new(host, config, &options, Some(&dir), ""))
         }
-        ("unmount" | "unmountdevice", [dir]) => mount::unmount(host, config, &directory(dir)?),
+        ("unmount" | "unmountdevice", [dir]) => unmount::unmount(host, config, &directory(dir)?),
         ("detach", [volume, node]) => attach::detach(host, config, volume, node),
         ("expandfs", [json, _, dir, new, _old]) | ("expandvolume", [json, dir, new, _old]) => {
             let (options, dir) = (options(json)?, directory(dir)?);
             let size = new
                 .parse()
                 .map_err(|_| anyhow!("the new size is not a number of bytes"))?;
-            let (dir, job) = (Some(&*dir), Job::new(host, config.require()?, &options));
-            expand::run(&Job { dir, ..job }, Bytes::new(size))
+            let job = Job::new(host, config.require()?, &options, Some(&dir), "");
+            expand::run(job, Bytes::new(size))
         }
         (name, words) => match named(name) {
             Some((name, usage)) => {

@@ -19,11 +19,11 @@ pub struct Subject<'a> {
     pub id: &'a LvId,
 }
 
-/// A call of kubelet that brings a volume up.
-#[derive(Clone, Copy)]
+/// A call of kubelet that brings a volume up or grows it.
 pub struct Job<'a> {
     pub subject: Subject<'a>,
     pub options: &'a Options,
+    pub wish: Wish,
     /// Where its filesystem is to be mounted. `None`: the call is about the device alone.
     pub dir: Option<&'a Path>,
     /// The device that kubelet passes, or "".
@@ -31,18 +31,21 @@ pub struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    pub fn new(host: &'a Host<'a>, config: &'a Config, options: &'a Options) -> Self {
+    pub fn new(
+        host: &'a Host<'a>,
+        config: &'a Config,
+        options: &'a Options,
+        dir: Option<&'a Path>,
+        handed: &'a str,
+    ) -> Self {
         let id = &options.id;
         Self {
             subject: Subject { host, config, id },
             options,
-            dir: None,
-            handed: "",
+            wish: Wish::of_call(config, options, dir),
+            dir,
+            handed,
         }
-    }
-
-    pub fn wish(&self) -> Wish {
-        Wish::of_call(self.subject.config, self.options, self.dir)
     }
 }
 

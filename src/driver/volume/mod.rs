@@ -11,8 +11,8 @@ mod look;
 mod step;
 
 pub(crate) use act::{
-    OF_LOOKS, bring_up, close, close_leftovers, ensure_not_suspended, give_up, release,
-    release_named, require_fit,
+    bring_up, close, close_leftovers, ensure_not_suspended, give_up, release, release_named,
+    require_fit,
 };
 pub use decide::{
     Content, Decision, Doubt, Elsewhere, Facts, Grow, Lvm, Making, Openers, Permit, Place, Purpose,

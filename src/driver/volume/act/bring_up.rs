@@ -5,18 +5,19 @@ use std::path::Path;
 use anyhow::{Context, Error, Result, bail};
 use nix::libc::{EINVAL, ENOENT, ESTALE};
 
-use super::encrypted;
+use super::encrypted::{self, close};
 use super::make::make;
+use super::release::{OF_LOOKS, give_up};
 use crate::fs::{self, IF_E2FSCK_IS_OLD};
 use crate::host::holders::name_them;
-use crate::host::{Lock, ToolError};
+use crate::host::{Kernel, Lock, ToolError};
 use crate::lvm::{self, Volume};
 use crate::mount::{
     Source, bind, by_hand, ensure_unmounted, make_dirs, mount_device, mounted_at, restrict,
 };
 use crate::names::{FsType, LvId};
 use crate::options::MountOptions;
-use crate::reply::after_undo;
+use crate::reply::{Reply, after_undo};
 use crate::volume::decide::{
     Decision, Elsewhere, Grow, Mount, Place, Reason, Refusal, writable_again,
 };
@@ -25,43 +26,61 @@ use crate::volume::job::{Job, Subject};
 use crate::volume::look::{HeldLocks, Look};
 use crate::volume::step::Step;
 
-/// Mounts the volume's filesystem at `dir`. Returns warnings to show although the call succeeded. A repeated call
-/// succeeds and changes nothing.
-pub fn bring_up(job: &Job, dir: &Path) -> Result<Vec<String>> {
-    let kernel = job.subject.host.kernel;
-    let job = Job {
-        dir: Some(dir),
-        ..*job
-    };
-    // Directories come before slow steps: kubelet may remove the directory of a pod that has gone, and a mount made
-    // there afterwards would never be unmounted. What is mounted there already may hang.
-    let (mut new_dirs, mut are_made) = (Vec::new(), Ok(()));
-    if mounted_at(kernel, dir)?.is_none() {
-        new_dirs.extend(dir.ancestors().take_while(|dir| !kernel.exists(dir)));
-        are_made = make_dirs(kernel, dir);
-    }
-    let mounted = are_made.and_then(|()| {
-        job.conduct(&job.wish(), |seen, decision, locks| {
-            mount(&job, seen, decision, locks)
-        })
+/// `mountdevice <global dir> <device> <options>` and `mount <dir> <options>`: puts the volume's filesystem at the
+/// directory, making it first if the volume is blank. A volume that is mounted already is bound from there. Calling it
+/// again succeeds and changes nothing.
+pub fn bring_up(job: &Job) -> Result<Reply> {
+    let dir = job.dir.context("no directory to mount on")?;
+    let mut new_dirs = Vec::new();
+    let mounted = make_missing(job.subject.host.kernel, dir, &mut new_dirs).and_then(|()| {
+        job.conduct(|seen, decision, locks| carry_out(job, dir, seen, decision, locks))
     });
-    mounted.inspect_err(|_| {
-        for dir in new_dirs {
-            // Fails, rightly, if somebody has put something there.
-            let _ = kernel.remove_dir(dir);
+    match mounted {
+        Ok(warnings) => Ok(Reply::success().with_message(&warnings.join("; "))),
+        Err(error) => {
+            take_back(job.subject, &new_dirs);
+            Err(error)
         }
-    })
+    }
 }
 
-/// Carries out what was decided for a volume that is active.
-fn mount(
+/// Makes the directory, and adds to `new` what is to be removed if the call fails. Directories come before slow steps:
+/// kubelet may remove the directory of a pod that has gone, and a mount made there afterwards would never be unmounted.
+fn make_missing<'a>(kernel: &Kernel, dir: &'a Path, new: &mut Vec<&'a Path>) -> Result<()> {
+    // What is mounted there already may hang.
+    if mounted_at(kernel, dir)?.is_some() {
+        return Ok(());
+    }
+    new.extend(dir.ancestors().take_while(|dir| !kernel.exists(dir)));
+    make_dirs(kernel, dir)
+}
+
+/// Takes back what a failed call has made, opened and activated for nothing.
+fn take_back(subject: Subject, new_dirs: &[&Path]) {
+    let Subject { host, .. } = subject;
+    for dir in new_dirs {
+        // Fails, rightly, if somebody has put something there.
+        let _ = host.kernel.remove_dir(dir);
+    }
+    // A look at the volume is waited for; another call closes the volume itself.
+    if let Err(error) = close(subject, OF_LOOKS) {
+        host.log.about("left-open", &format!("{error:#}"));
+    }
+    give_up(subject);
+}
+
+/// Carries out what was decided for a volume that is active. Returns warnings to show although the call succeeded.
+fn carry_out(
     job: &Job,
+    dir: &Path,
     mut seen: Look,
     decision: Decision,
     locks: &HeldLocks,
 ) -> Result<Step<Vec<String>>> {
     let Subject { host, id, .. } = job.subject;
-    let dir = job.dir.context("no directory to mount on")?;
+    if !decision.keeps_mount() {
+        job.note_name(seen.facts.volume());
+    }
     match decision {
         Decision::Ready => Ok(Step::Done(Vec::new())),
         // The node's config has changed, or somebody has changed the mount.
@@ -70,8 +89,7 @@ fn mount(
             Ok(Step::Done(Vec::new()))
         }
         Decision::Bind(from) => {
-            job.note_name(seen.facts.volume());
-            let flags = job.wish().restrictions(&from);
+            let flags = job.wish.restrictions(&from);
             match bind(host, &from, dir, flags, locks.of_volume()?) {
                 // An unmount takes no lock: the mount to bind from may have just gone.
                 Err(error) if is_gone(&error) => {
@@ -81,18 +99,15 @@ fn mount(
             }
         }
         Decision::Open { read_only } => {
-            job.note_name(seen.facts.volume());
             encrypted::open(job, &mut seen, read_only, locks.of_volume()?)?;
             Ok(Step::LookAgain("it was opened"))
         }
         Decision::Mount(how) => {
-            job.note_name(seen.facts.volume());
             let on = seen.facts.top().cloned();
             let on = on.with_context(|| format!("{id} has no device"))?;
             first_mount(job, dir, seen, (how, on), false, locks.of_volume()?)
         }
         Decision::Make { permit, how } => {
-            job.note_name(seen.facts.volume());
             let lock = locks.of_volume()?;
             match make(job, &mut seen, permit, &how, lock)? {
                 Step::Done(made) => first_mount(job, dir, seen, made, true, lock),

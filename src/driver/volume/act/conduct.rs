@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::host::Lock;
 use crate::lvm::{self, Found, Volume};
 use crate::names::{Bytes, Shown};
-use crate::volume::decide::{Decision, Reason, Refusal, Wish, is_known_inactive, repair_pool};
+use crate::volume::decide::{Decision, Reason, Refusal, is_known_inactive, repair_pool};
 use crate::volume::device::Device;
 use crate::volume::job::{Job, Subject};
 use crate::volume::kernel_tables::is_in_kernel;
@@ -19,10 +19,9 @@ use crate::volume::step::Step;
 
 impl Job<'_> {
     /// Creates the volume if the config allows that, activates it, resumes it, and takes its lock, all as far as
-    /// `wish` needs. Every other decision is for `act`.
+    /// the call's wish needs. Every other decision is for `act`.
     pub fn conduct<T>(
         &self,
-        wish: &Wish,
         act: impl Fn(Look, Decision, &mut HeldLocks) -> Result<Step<T>>,
     ) -> Result<T> {
         const TRIES: usize = 8;
@@ -34,13 +33,13 @@ impl Job<'_> {
             // What LVM said before the activation is good for one look.
             let listed = activated.take();
             let asker = Asker {
-                job: Some(*self),
+                job: Some(self),
                 made: made.as_ref(),
                 listed: listed.as_ref(),
                 ..Asker::default()
             };
             let (seen, decision) =
-                look_under_lock(self.subject, asker, wish, patience, &mut locks)?;
+                look_under_lock(self.subject, asker, &self.wish, patience, &mut locks)?;
             again = match decision {
                 Decision::Refuse(reason) => return Err(Refusal::of(id, reason).into()),
                 Decision::Look(_) => {
@@ -50,11 +49,11 @@ impl Job<'_> {
                 // lvcreate activates it.
                 Decision::Create(size) => {
                     let disks = seen.facts.disks_to_create_on();
-                    made = self.create(wish, (size, &disks), locks.group.take())?;
+                    made = self.create((size, &disks), locks.group.take())?;
                     "it was created"
                 }
                 Decision::Activate => {
-                    activated = self.activate(seen, wish, &mut locks)?;
+                    activated = self.activate(seen, &mut locks)?;
                     "it was activated"
                 }
                 Decision::Resume => {
@@ -82,7 +81,7 @@ impl Job<'_> {
     /// The device of the volume. Activates the volume if needed; creates it if it is missing and the config allows
     /// that. An active volume is found in the kernel's own tables, without a process.
     pub fn ensure_active(&self) -> Result<Device> {
-        let device = self.conduct(&self.wish(), |seen, decision, _| {
+        let device = self.conduct(|seen, decision, _| {
             if decision != Decision::Ready {
                 bail!("{decision:?} is no decision about a device");
             }
@@ -99,19 +98,18 @@ impl Job<'_> {
     /// was quicker or the kernel counts no writes. `disks`: those that it may be on; none are any.
     fn create(
         &self,
-        wish: &Wish,
         (size, disks): (Bytes, &[PathBuf]),
         group: Option<Lock>,
     ) -> Result<Option<Made>> {
         let Subject { host, id, .. } = self.subject;
         let lock = group.context("the group's lock is not held")?;
-        let mut more = wish.group.lvcreate_options.clone();
+        let mut more = self.wish.group.lvcreate_options.clone();
         // lvcreate activates the volume. If this call is killed, another must know which volume to give back.
         let name = self.options.volume_name.as_ref();
         if let Some(name) = name.filter(|_| lvm::has_lvmlockd(host)) {
             more.extend(["--addtag".to_owned(), lvm::volume_tag(name)]);
         }
-        let made = lvm::create(host, id, (size, disks), wish.thin_pool(), &more, &lock);
+        let made = lvm::create(host, id, (size, disks), self.wish.thin_pool(), &more, &lock);
         if made.is_err()
             && let Ok(Found::Volume(volume)) = lvm::find(host, id)
             && volume.lock.is_some()
@@ -144,17 +142,12 @@ impl Job<'_> {
     /// Activates the volume. Takes the volume's lock first: otherwise the last unmount of another pod could deactivate
     /// it before this call finds its device. Returns the volume if its listing is good for a mount: LVM activated the
     /// volume as it was listed, or another did after that.
-    fn activate(
-        &self,
-        mut seen: Look,
-        wish: &Wish,
-        locks: &mut HeldLocks,
-    ) -> Result<Option<Volume>> {
+    fn activate(&self, mut seen: Look, locks: &mut HeldLocks) -> Result<Option<Volume>> {
         let Subject { host, config, id } = self.subject;
         let volume = seen.facts.require_volume()?.clone();
         locks.hold_volume(host.kernel, volume.target(), config.limits.lock)?;
         let lock = locks.of_volume()?;
-        if is_known_inactive(&volume, wish) && !is_in_kernel(host.kernel, id) {
+        if is_known_inactive(&volume, &self.wish) && !is_in_kernel(host.kernel, id) {
             lvm::activate_as_listed(host, &volume, lock)?;
             // If not, the volume has changed, or its tags cannot be compared, or lvm.conf leaves it out.
             if is_in_kernel(host.kernel, id) {
@@ -169,7 +162,7 @@ impl Job<'_> {
         let activated = lvm::activate(host, volume.target(), Some(lock));
         if shared && activated.is_err() {
             seen.note_holder(config.limits.query);
-            if let Decision::Refuse(reason) = seen.settle(wish)? {
+            if let Decision::Refuse(reason) = seen.settle(&self.wish)? {
                 return Err(Refusal::of(id, reason).into());
             }
         }

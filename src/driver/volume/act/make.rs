@@ -153,7 +153,7 @@ impl<'a> Begun<'a> {
         }
         let mut now = Look::at(self.job.subject, Asker::default());
         now.facts.lvm = Some(self.lvm.clone());
-        let decision = now.settle(&self.job.wish());
+        let decision = now.settle(&self.job.wish);
         matches!(decision, Ok(Decision::Make { .. }))
             && matches!(now.facts.content, Some(Content::Blank { .. }))
     }

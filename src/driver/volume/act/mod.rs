@@ -11,4 +11,4 @@ mod volume_name;
 pub use bring_up::bring_up;
 pub use conduct::ensure_not_suspended;
 pub use encrypted::{close, close_leftovers, require_fit};
-pub use release::{OF_LOOKS, give_up, release, release_named};
+pub use release::{give_up, release, release_named};

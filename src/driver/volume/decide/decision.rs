@@ -125,6 +125,42 @@ pub enum Decision {
     Refuse(Reason),
 }
 
+impl Decision {
+    /// Whether nothing is to be looked at or done any more, so that the volume's lock is not needed.
+    pub fn needs_no_lock(&self) -> bool {
+        match self {
+            Self::Ready | Self::Refuse(_) => true,
+            Self::Look(_)
+            | Self::Extend(_)
+            | Self::Create(_)
+            | Self::Activate
+            | Self::Resume
+            | Self::Restrict { .. }
+            | Self::Bind(_)
+            | Self::Mount(_)
+            | Self::Open { .. }
+            | Self::Make { .. } => false,
+        }
+    }
+
+    /// Whether the volume is mounted at the directory of the call already.
+    pub fn keeps_mount(&self) -> bool {
+        match self {
+            Self::Ready | Self::Restrict { .. } => true,
+            Self::Look(_)
+            | Self::Extend(_)
+            | Self::Create(_)
+            | Self::Activate
+            | Self::Resume
+            | Self::Bind(_)
+            | Self::Mount(_)
+            | Self::Open { .. }
+            | Self::Make { .. }
+            | Self::Refuse(_) => false,
+        }
+    }
+}
+
 /// What a rule says. An error is a refusal.
 pub type Ruling = Result<Decision, Reason>;
 

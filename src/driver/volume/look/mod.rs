@@ -48,7 +48,7 @@ pub struct Made {
 #[derive(Clone, Copy, Default)]
 pub struct Asker<'a> {
     /// The call of kubelet that brings the volume up.
-    pub job: Option<Job<'a>>,
+    pub job: Option<&'a Job<'a>>,
     pub made: Option<&'a Made>,
     /// What LVM said of the volume just before this call activated it.
     pub listed: Option<&'a Volume>,
@@ -122,7 +122,7 @@ impl<'a> Look<'a> {
         let is_its = device.and_then(|device| {
             facts.device = device;
             match (asker.job, &facts.device) {
-                (Some(job), Some(device)) => require_same(&job, device),
+                (Some(job), Some(device)) => require_same(job, device),
                 _ => Ok(()),
             }
         });
@@ -243,7 +243,7 @@ impl<'a> Look<'a> {
             uses.suspended = top.suspended(kernel);
         }
         if let Some(job) = self.asker.job {
-            see_places(&job, table, top, &mut uses)?;
+            see_places(job, table, top, &mut uses)?;
         }
         if uses.there.is_none() && uses.suspended.is_none() {
             uses.failure = top.failure(kernel, &rows);

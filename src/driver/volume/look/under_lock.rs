@@ -101,20 +101,8 @@ fn without_lock(seen: &mut Look, wish: &Wish) -> Result<Option<Decision>> {
     if seen.asker.is_person {
         return Ok(None);
     }
-    Ok(match seen.settle_up_to(Level::Uses, wish)? {
-        decision @ (Decision::Ready | Decision::Refuse(_)) => Some(decision),
-        // These work on the volume, or need more facts.
-        Decision::Look(_)
-        | Decision::Extend(_)
-        | Decision::Create(_)
-        | Decision::Activate
-        | Decision::Resume
-        | Decision::Restrict { .. }
-        | Decision::Bind(_)
-        | Decision::Mount(_)
-        | Decision::Open { .. }
-        | Decision::Make { .. } => None,
-    })
+    let decision = seen.settle_up_to(Level::Uses, wish)?;
+    Ok(Some(decision).filter(Decision::needs_no_lock))
 }
 
 /// Decides under the lock of a volume that is active.

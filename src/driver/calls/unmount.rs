@@ -1,3 +1,5 @@
+//! `unmount` and `unmountdevice`, and the work of `detach` where nobody calls it.
+
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -10,24 +12,9 @@ use crate::mount::{KubeletPath, Row, Table, ensure_unmounted, mounted_at};
 use crate::names::{FsType, Shown};
 use crate::reply::Reply;
 use crate::volume::{
-    Device, Job, OF_LOOKS, Subject, bring_up, close, close_leftovers, ensure_not_suspended,
-    give_up, lock, release, release_named, volume_of,
+    Device, Subject, close, close_leftovers, ensure_not_suspended, lock, release, release_named,
+    volume_of,
 };
-
-/// `mountdevice <global dir> <device> <options>` and `mount <dir> <options>`: puts the volume's
-/// filesystem at `dir`, making it first if the volume is blank. A volume that is mounted already
-/// is bound from there. Calling it again succeeds and changes nothing.
-pub fn mount(job: &Job, dir: &Path) -> Result<Reply> {
-    let remarks = bring_up(job, dir).inspect_err(|_| {
-        // What this call has opened for nothing. A look at the volume is waited for; another call closes it itself.
-        if let Err(error) = close(job.subject, OF_LOOKS) {
-            let log = &job.subject.host.log;
-            log.about("left-open", &format!("{error:#}"));
-        }
-        give_up(job.subject);
-    })?;
-    Ok(Reply::success().with_message(&remarks.join("; ")))
-}
 
 /// `unmount <dir>` and `unmountdevice <global dir>`: unmounts the directory. Nothing mounted, or no such
 /// directory, is success. Never lazy, never forced, and nothing in the directory is touched. The last one does the
