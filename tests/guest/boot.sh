@@ -159,10 +159,11 @@ guest() {
         [[ ${all[*]} != *packages::* ]] || need_packages
         count=1
         [ ${#all[@]} -lt 10 ] || count=2
-        # Cases differ in length: what is short runs beside what is long.
-        [ ${#all[@]} -lt 50 ] || count=4
+        # Cases differ in length: what is short runs beside what is long, and a guest starts when another has ended.
+        [ ${#all[@]} -lt 16 ] || count=4
+        [ ${#all[@]} -lt 150 ] || count=8
         for ((run = 1; run <= RUNS; run++)); do
-            for ((number = count; number >= 1; number--)); do
+            for ((number = 1; number <= count; number++)); do
                 mapfile -t mine < <(printf '%s\n' "${all[@]}" | part_of "$number" "$count")
                 [ ${#mine[@]} = 0 ] || at_once part "$suite-$number.$run" "${mine[@]}"
             done
