@@ -68,6 +68,7 @@ impl Reply {
     /// Expects a failure that says these words.
     #[track_caller]
     pub fn is_failure(&self, words: &[&str]) {
+        assert!(!words.is_empty(), "any refusal would do");
         assert_eq!(self.status, "Failure", "{self:?}");
         for word in words {
             assert!(self.message.contains(word), "no {word:?} in {self:?}");

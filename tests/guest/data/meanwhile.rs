@@ -110,7 +110,7 @@ fn a_name_that_changes_hands_before_a_tool_runs_leads_it_to_no_other_volume() {
             assert_eq!(page, mine, "{case}: {reply:?}");
             node.does(&["unmount", text(&dir)]);
         } else {
-            reply.is_failure(&[]);
+            reply.is_failure(&[&group.path("data")]);
         }
         assert_eq!(writes(&data.device()), before, "{case}: {reply:?}");
         assert_eq!(group.tags("data"), "", "{case}: {reply:?}");
@@ -168,7 +168,7 @@ impl Restored {
         let node = Node::new(Mode::MountOnly);
         match self {
             Self::Raw(bytes) => {
-                reply.is_failure(&[]);
+                reply.is_failure(&[&format!("{vg}/data")]);
                 assert_begins_with(data, bytes);
                 let advice = format!("allow-format {vg}/data");
                 node.refuses_mount(data, &[&advice]);

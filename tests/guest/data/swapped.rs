@@ -25,7 +25,7 @@ fn content_of_another_volume_is_refused_until_it_is_adopted() {
     node.refuses_mount(&mine, &words);
     // Nobody who writes a pod can give the word.
     for option in ["adopt", "mayformat", "allow-format", "force", "format"] {
-        node.refuses_mount(&mine.clone().with(option, "true"), &[]);
+        node.refuses_mount(&mine.clone().with(option, "true"), &["[swapped]"]);
     }
     node.prints(&["allow-format", "restored/mine"], "holds ext4", 1);
 

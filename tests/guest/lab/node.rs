@@ -20,6 +20,9 @@ pub struct Node {
     kubelet: PathBuf,
 }
 
+/// What a list says of a volume that it could not look at now.
+const NO_ANSWERS: [&str; 3] = ["not-read", "busy", "not read"];
+
 impl Node {
     pub fn new(mode: Mode) -> Self {
         Self::with_config(mode, "")
@@ -150,14 +153,17 @@ impl Node {
         )
     }
 
-    /// Runs a command for people, which must print these words and end with this code.
+    /// Runs a command for people, which must print these words and end with this code. A list has no time to read all on
+    /// a busy machine: it may say so first, but nothing wrong.
     #[track_caller]
     pub fn prints(&self, args: &[&str], words: &str, code: i32) -> String {
         let is_right = |(said, is): &(String, i32)| said.contains(words) && *is == code;
-        let (said, is) = match args[0] {
-            "status" | "doctor" | "metrics" => at_last(|| self.says(args), is_right),
-            _ => self.says(args),
-        };
+        let is_an_answer =
+            |(said, _): &(String, i32)| !NO_ANSWERS.iter().any(|word| said.contains(word));
+        let (said, is) = at_last(
+            || self.says(args),
+            |said| is_right(said) || is_an_answer(said),
+        );
         assert!(said.contains(words) && is == code, "{args:?}: {is} {said}");
         said
     }

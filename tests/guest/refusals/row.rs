@@ -181,7 +181,7 @@ impl Row {
                 }
                 call => node.call(&[call, text(&global), &device, &json]),
             };
-            reply.is_failure(&[]);
+            reply.is_failure(&[self.says]);
             messages.push(reply.message);
         }
         let checked = self.check.unwrap_or(word);

@@ -86,8 +86,8 @@ fn a_filesystem_that_the_host_has_through_a_hidden_node_is_no_pods() {
         assert_eq!(read(&point.join("page")), "kept");
         write_synced(&point.join("page"), "of the host");
         run("sync", &[]);
-        node.refuses_mount(&volume, &[]);
-        node.refuses_mount(&volume.clone().read_only(), &[]);
+        node.refuses_mount(&volume, &["[open-unseen]"]);
+        node.refuses_mount(&volume.clone().read_only(), &["[open-unseen]"]);
         node.prints(&["check", &group.path(content)], &group.path(content), 1);
         assert_eq!(group.tags(content), tags);
         run("umount", &[text(point)]);
