@@ -153,6 +153,7 @@ impl<'a> Begun<'a> {
         }
         let mut now = Look::at(self.job.subject, Asker::default());
         now.facts.lvm = Some(self.lvm.clone());
+        now.facts.lvcreate_ended = true;
         let decision = now.settle(&self.job.wish);
         matches!(decision, Ok(Decision::Make { .. }))
             && matches!(now.facts.content, Some(Content::Blank { .. }))

@@ -78,6 +78,8 @@ pub enum Purpose {
 pub enum Level {
     Uses,
     Lvm,
+    /// Whether the lvcreate that made the volume has ended, which only the group's lock tells.
+    Made,
     /// lvmlockd, of a volume in a shared group.
     LeaseState,
     /// Who has its device open.

@@ -17,6 +17,7 @@ use crate::volume::device::{Device, Failure, Inside};
 
 /// Facts about one volume. A level that is `None` was not looked at.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::struct_excessive_bools)] // each is looked at by itself
 pub struct Facts {
     pub id: LvId,
     /// The volume's device, from the kernel's tables. `None`: the volume is not active here.
@@ -27,6 +28,8 @@ pub struct Facts {
     pub lvm: Option<Lvm>,
     /// LVM's answer is from before this call activated the volume.
     pub listed_inactive: bool,
+    /// No lvcreate of a killed call is at work on the volume any more. Such an lvcreate may be wiping it.
+    pub lvcreate_ended: bool,
     /// The group or pool in which to create the volume.
     pub room: Option<Room>,
     /// The state of lvmlockd's lock, for a volume in a shared group.
@@ -374,6 +377,7 @@ impl Facts {
             uses: None,
             lvm: None,
             listed_inactive: false,
+            lvcreate_ended: false,
             room: None,
             locks: None,
             openers: None,

@@ -173,6 +173,9 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Rea
             is_lost,
         } => (volume, pool, *unused_table, *is_lost),
     };
+    if volume.record.new && !facts.lvcreate_ended {
+        return Ok(Some(Decision::Look(Level::Made)));
+    }
     if volume.is_pool() {
         return Err(Reason::Pool);
     }

@@ -27,6 +27,7 @@ impl Look<'_> {
             device,
             uses: self.facts.uses.take(),
             listed_inactive: listed.is_some(),
+            lvcreate_ended: self.facts.lvcreate_ended,
             ..Facts::of(self.subject.id, self.facts.now)
         };
         self.facts.lvm = Some(match listed {

@@ -149,6 +149,12 @@ impl<'a> Look<'a> {
         self.began.elapsed() >= LONG
     }
 
+    /// Whether the device that was found is not the volume's any more.
+    fn has_lost_device(&self) -> bool {
+        let device = self.facts.device.as_ref();
+        device.is_some_and(|one| !one.is_still_there(self.subject.host.kernel))
+    }
+
     /// Whether others may have opened the device since that was asked.
     fn may_have_users(&self) -> bool {
         self.asked_for_users.get().elapsed() >= LONG
@@ -159,13 +165,15 @@ impl<'a> Look<'a> {
         self.settle_up_to(Level::Room, wish)
     }
 
-    /// Like [`Self::settle`], but ends with [`Decision::Look`] rather than look further than `most`.
+    /// Like [`Self::settle`], but ends with [`Decision::Look`] rather than look further than `most`, or take a lock.
     pub fn settle_up_to(&mut self, most: Level, wish: &Wish) -> Result<Decision> {
         loop {
             match decide(&self.facts, wish) {
                 Decision::Look(level) if level <= most => match level {
                     Level::Uses => self.facts.uses = self.uses()?,
                     Level::Lvm => self.see_lvm(wish),
+                    // Whoever looks under locks takes the group's, and looks at all again.
+                    Level::Made => return Ok(Decision::Look(level)),
                     Level::LeaseState => self.facts.locks = self.locks(),
                     Level::Openers => self.facts.openers = Some(self.openers(0)?),
                     Level::Ground => {

@@ -20,7 +20,6 @@ use crate::volume::decide::{Decision, Level, Purpose, Wish};
 use crate::volume::device::Device;
 use crate::volume::job::Subject;
 use crate::volume::lock;
-use crate::volume::step::Step;
 
 /// The locks that are held.
 #[derive(Default)]
@@ -83,15 +82,24 @@ pub fn look_under_lock<'a>(
                 return Ok((seen, decision));
             }
             holding.hold_volume(kernel, device.target(), patience)?;
-            // After the wait a call looks at all again. A person's list is kept: if the device is to be read,
-            // `with_locks` looks for it once more.
+            // After the wait a call looks at all again.
             if asker.known.is_none() {
                 continue;
             }
         }
+        // A person's list may be old by now. A volume that is not to be read is shown as it was listed.
+        if asker.known.is_some() && !asker.unread && seen.has_lost_device() {
+            *holding = HeldLocks::default();
+            asker.known = None;
+            continue;
+        }
         match with_locks(&mut seen, wish, patience, holding)? {
-            Step::Done(decision) => return Ok((seen, decision)),
-            Step::LookAgain(_) => asker.known = None,
+            Decision::Look(Level::Made) => {
+                drop(lock::hold_group(kernel, subject.id.vg(), patience)?);
+                holding.is_made = true;
+                asker.known = None;
+            }
+            decision => return Ok((seen, decision)),
         }
     }
 }
@@ -111,30 +119,21 @@ fn with_locks(
     wish: &Wish,
     patience: Duration,
     holding: &mut HeldLocks,
-) -> Result<Step<Decision>> {
+) -> Result<Decision> {
     let (kernel, vg) = (seen.subject.host.kernel, seen.subject.id.vg());
     let is_to_grow = matches!(wish.purpose, Purpose::Size(_)) && seen.facts.device.is_some();
     // Until LVM has extended it, nobody else takes what was free when LVM was asked.
     if is_to_grow && holding.group.is_none() {
         holding.group = Some(lock::hold_group(kernel, vg, patience)?);
     }
-    let decision = seen.settle_up_to(Level::Lvm, wish)?;
-    let is_new = seen.facts.volume().is_some_and(|volume| volume.record.new);
-    if is_new && !holding.is_made && holding.group.is_none() {
-        drop(lock::hold_group(kernel, vg, patience)?);
-        holding.is_made = true;
-        return Ok(Step::LookAgain("its lvcreate may have ended just now"));
-    }
-    let asker = seen.asker;
-    if !matches!(decision, Decision::Look(_)) || asker.unread {
-        return Ok(Step::Done(decision));
-    }
-    let device = seen.facts.device.as_ref();
-    if asker.known.is_some() && device.is_some_and(|one| !one.is_still_there(kernel)) {
-        *holding = HeldLocks::default();
-        return Ok(Step::LookAgain("the list of devices is old"));
-    }
-    let is_sure = asker.is_person || holding.group.is_some();
-    let most = if is_sure { Level::Room } else { Level::Inside };
-    seen.settle_up_to(most, wish).map(Step::Done)
+    seen.facts.lvcreate_ended = holding.is_made || holding.group.is_some();
+    let most = if seen.asker.unread {
+        Level::Lvm
+    } else if seen.asker.is_person || holding.group.is_some() {
+        Level::Room
+    } else {
+        // What is free is asked under the group's lock only.
+        Level::Inside
+    };
+    seen.settle_up_to(most, wish)
 }

@@ -43,6 +43,7 @@ pub fn blank() -> Facts {
         lv_uuid: LvUuid::of("a-b"),
         luks: None,
     });
+    facts.lvcreate_ended = true;
     facts.uses = Some(Uses::default());
     facts.ground = Some(Ground::default());
     facts.lvm = Some(Lvm::Volume {

@@ -107,6 +107,7 @@ fn wishes() -> Vec<Wish> {
 fn unseen() -> Facts {
     Facts {
         uses: None,
+        lvcreate_ended: false,
         lvm: None,
         content: None,
         ground: None,
@@ -207,6 +208,7 @@ impl Cases {
                 }
                 all
             }
+            Level::Made => vec![seen(&|f| f.lvcreate_ended = true)],
             Level::LeaseState => LOCKS
                 .iter()
                 .map(|lock| seen(&|f| f.locks = Some(lock())))

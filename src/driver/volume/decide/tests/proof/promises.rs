@@ -373,9 +373,11 @@ pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
         }
         _ => false,
     };
+    let is_created = facts.lvcreate_ended || !record.new;
     is_known_and_well(facts)
         && !wish.read_only
         && wish.purpose == Purpose::Filesystem
+        && is_created
         && is_alone
         && is_writable
         && pool_has_room
