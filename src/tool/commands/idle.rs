@@ -32,7 +32,7 @@ impl Obstacle {
     }
 
     fn of(id: &LvId, reason: &Reason) -> Self {
-        Self::new(reason.into(), reason.of(id))
+        Self::new(reason.into(), reason.message(id))
     }
 }
 

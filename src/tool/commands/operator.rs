@@ -52,7 +52,7 @@ pub fn adopt(host: &Writing, config: &Loaded, id: &LvId) -> Result<Printed> {
 /// The filesystem that a volume has, if it may be recorded.
 fn found(host: &Writing, seen: &SeenVolume) -> Result<Filesystem> {
     let id = &seen.facts.id;
-    let refuse = |reason: &Reason| bail!("{}", reason.of(id));
+    let refuse = |reason: &Reason| bail!("{}", reason.message(id));
     let content = seen.facts.top_content();
     Ok(match (&seen.decision, content) {
         (
@@ -96,7 +96,7 @@ fn opened(host: &Writing, seen: &SeenVolume) -> Result<Option<Device>> {
         return Ok(None);
     };
     let uuid = uuid.uuid.clone().unwrap_or_default();
-    let refuse = |reason: Reason| anyhow!("{}", reason.of(id));
+    let refuse = |reason: Reason| anyhow!("{}", reason.message(id));
     require_header(&uuid, header.as_ref()).map_err(refuse)?;
     let inside = pinned.device.opened_by_anybody(host.kernel);
     let inside = inside.with_context(|| {
@@ -169,8 +169,8 @@ fn doubts_of(seen: &SeenVolume) -> Result<Option<&[Doubt]>> {
     match &seen.decision {
         Decision::Make { .. } => Ok(None),
         Decision::Refuse(Reason::Doubts(doubts)) => Ok(Some(doubts)),
-        Decision::Refuse(reason) => bail!("{}", reason.of(id)),
-        Decision::Resume => bail!("{}", suspended(seen).of(id)),
+        Decision::Refuse(reason) => bail!("{}", reason.message(id)),
+        Decision::Resume => bail!("{}", suspended(seen).message(id)),
         Decision::Activate => bail!("{}", not_active(id)),
         Decision::Bind(row) => bail!("{id} is mounted at {}", row.mount_point.shown()),
         Decision::Open { .. } => bail!(

@@ -87,7 +87,7 @@ pub fn open(job: &Job, seen: &mut Look, read_only: bool, lock: &Lock) -> Result<
         header,
         read_only,
     };
-    let opened = opened(job, &what, &key, lock).map(drop);
+    let opened = open_device(job, &what, &key, lock).map(drop);
     opened.map_err(|error| {
         let error = match require_dm_crypt(host.kernel) {
             Ok(()) => error,
@@ -128,7 +128,7 @@ pub fn format(
         header: &header,
         read_only: false,
     };
-    let inside = opened(job, &what, key, lock)?;
+    let inside = open_device(job, &what, key, lock)?;
     let table = crypt::table_of(host, inside.number)?;
     require_opened(uuid, Some(&header), &table, Some(on.device.number)).map_err(refuse)?;
     if inside.luks.as_ref() != Some(uuid) {
@@ -137,7 +137,7 @@ pub fn format(
     Ok((inside.pin(host.kernel)?, permit))
 }
 
-fn opened(job: &Job, what: &ToOpen, key: &Key, lock: &Lock) -> Result<Device> {
+fn open_device(job: &Job, what: &ToOpen, key: &Key, lock: &Lock) -> Result<Device> {
     let Subject { host, config, id } = job.subject;
     let (on, (passphrase, source)) = (what.on, key);
     let device = &on.device;
@@ -213,7 +213,7 @@ pub(super) fn close_unused(subject: Subject, lock: &Lock) -> Result<()> {
     let holder = users(&seen.facts).into_iter().next();
     let error = anyhow!(error);
     Err(match holder {
-        Some(holder) => error.context(holder.of(id)),
+        Some(holder) => error.context(holder.message(id)),
         None => error,
     }
     .context(format!(

@@ -5,7 +5,7 @@ use super::decision::{Decision, Grow, Making, Mount, Permit, Purpose, Ruling, Wi
 use super::encrypted;
 use super::facts::{Content, Doubt, Facts, FilesystemState, Place};
 use super::reason::{Reason, users};
-use super::space::{of_metadata, of_sectors};
+use super::space::{require_metadata_room, require_sectors};
 use crate::lvm::Volume;
 use crate::names::{Bytes, Filesystem, FsType, Shown};
 use crate::volume::device::Failure;
@@ -16,7 +16,7 @@ const WORTH_GROWING: u64 = 1 << 20;
 
 /// Decides by the content, from the strongest doubt to the last permission: mkfs is the very last arm.
 pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Ruling {
-    if let Some(decision) = encrypted::of_content(facts, content, volume, wish)? {
+    if let Some(decision) = encrypted::of_luks(facts, content, volume, wish)? {
         return Ok(decision);
     }
     match content {
@@ -179,7 +179,7 @@ pub fn of_filesystem(
             encrypted: facts.inside.is_some(),
         });
     }
-    of_sectors(&found.sectors)?;
+    require_sectors(&found.sectors)?;
     // Kernel and tools find the parts by UUIDs, which snapshots and copies have too.
     if found.is_part {
         return Err(Reason::SeveralDevices(fs));
@@ -187,7 +187,7 @@ pub fn of_filesystem(
     require_writable(facts, volume, wish)?;
     // Before it is mounted it is recorded, where a tag would allow mkfs.
     if record.making.is_some() || record.permission.is_some() {
-        of_metadata(volume.metadata_free, 1)?;
+        require_metadata_room(volume.metadata_free, 1)?;
     }
     let missing = found.device.get().saturating_sub(found.covers.get());
     Ok(Decision::Mount(Mount {
@@ -231,7 +231,7 @@ pub fn make(facts: &Facts, fs: FsType, how: Making) -> Ruling {
         None => {}
     }
     if let Some(volume) = facts.volume() {
-        of_metadata(volume.metadata_free, 1)?;
+        require_metadata_room(volume.metadata_free, 1)?;
     }
     let permit = Permit::of(fs);
     Ok(Decision::Make { permit, how })

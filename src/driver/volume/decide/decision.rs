@@ -249,7 +249,7 @@ pub struct Refusal {
 impl Refusal {
     pub fn of(id: &LvId, reason: Reason) -> Self {
         Self {
-            message: reason.of(id),
+            message: reason.message(id),
             reason,
         }
     }

@@ -24,7 +24,7 @@ use crate::names::{Bytes, FsType};
 
 /// Decides by the content of a volume with a LUKS2 header, or with a record of one. `None`: it is decided as
 /// that of any other volume.
-pub fn of_content(
+pub fn of_luks(
     facts: &Facts,
     content: &Content,
     volume: &Volume,

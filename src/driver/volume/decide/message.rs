@@ -17,7 +17,7 @@ use crate::names::{LvId, Shown, folded};
 
 impl Reason {
     /// The message, on one line whatever text it quotes.
-    pub fn of(&self, id: &LvId) -> String {
+    pub fn message(&self, id: &LvId) -> String {
         folded(&self.words(id))
     }
 

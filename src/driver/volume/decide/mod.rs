@@ -24,5 +24,5 @@ pub use facts::{
 };
 pub use listed::is_known_inactive;
 pub use reason::{Reason, users};
-pub use rules::{decide, of_locks, require_no_writer};
+pub use rules::{decide, require_lease, require_no_writer};
 pub use space::require_no_fault;

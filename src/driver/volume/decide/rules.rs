@@ -7,7 +7,7 @@ use super::decision::{Decision, Level, Purpose, Ruling, Wish};
 use super::facts::{Facts, Lvm, Mounted, Place, There, Uses};
 use super::listed::by_listing;
 use super::reason::{Reason, users};
-use super::space::{absent, of_pool, of_sectors, of_size};
+use super::space::{absent, of_size, require_sectors, require_usable_pool};
 use crate::lvm::{LeaseState, Merge, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, VgName};
@@ -189,7 +189,7 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Rea
         let Some(locks) = &facts.locks else {
             return Ok(Some(Decision::Look(Level::LeaseState)));
         };
-        of_locks(locks, facts.id.vg(), facts.device.is_some())?;
+        require_lease(locks, facts.id.vg(), facts.device.is_some())?;
     }
     let Some(device) = &facts.device else {
         return Ok(Some(Decision::Activate));
@@ -208,7 +208,7 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Rea
     }
     require_lasting(volume, wish)?;
     if let Some(pool) = pool {
-        of_pool(pool, wish)?;
+        require_usable_pool(pool, wish)?;
     }
     Ok(None)
 }
@@ -224,7 +224,7 @@ fn require_lasting(volume: &Volume, wish: &Wish) -> Result<(), Reason> {
 }
 
 /// Fails unless this node has the lock of a volume in a shared group, or may try to get it.
-pub fn of_locks(locks: &LeaseState, vg: &VgName, is_active: bool) -> Result<(), Reason> {
+pub fn require_lease(locks: &LeaseState, vg: &VgName, is_active: bool) -> Result<(), Reason> {
     if let Some(obstacle) = locks.obstacle(vg) {
         return Err(Reason::NoLocks(obstacle));
     }
@@ -244,7 +244,7 @@ fn of_growth(facts: &Facts, volume: &Volume, size: Bytes, wish: &Wish) -> Ruling
     };
     // That it is there may be why it has failed.
     if let Some(sectors) = &ground.sectors {
-        of_sectors(sectors)?;
+        require_sectors(sectors)?;
     }
     if let Some(uses) = &facts.uses
         && let (Some(mounted), Some(failure)) = (uses.mounts.first(), uses.failure)

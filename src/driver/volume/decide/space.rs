@@ -13,7 +13,7 @@ use crate::names::Bytes;
 const CHANGE: u64 = 2048;
 
 /// Fails if LVM's metadata may have no room for so many changes of a volume.
-pub fn of_metadata(free: Bytes, changes: u64) -> Result<(), Reason> {
+pub fn require_metadata_room(free: Bytes, changes: u64) -> Result<(), Reason> {
     if free.get() < CHANGE.saturating_mul(changes) {
         return Err(Reason::MetadataFull(free));
     }
@@ -54,7 +54,7 @@ pub fn absent(room: Option<&Room>, wish: &Wish) -> Ruling {
             };
             require_room(needed, group.free, wish)?;
             // It is created, and its filesystem recorded.
-            of_metadata(group.metadata_free, 2)?;
+            require_metadata_room(group.metadata_free, 2)?;
             whole
         }
         // A thin volume takes nothing from the group.
@@ -64,7 +64,7 @@ pub fn absent(room: Option<&Room>, wish: &Wish) -> Ruling {
                 Pool::Unseen(_) => size,
             };
             require_allowed(whole, wish)?;
-            of_pool(pool, wish)?;
+            require_usable_pool(pool, wish)?;
             whole
         }
     };
@@ -72,7 +72,7 @@ pub fn absent(room: Option<&Room>, wish: &Wish) -> Ruling {
 }
 
 /// Fails if a filesystem cannot live on its device.
-pub fn of_sectors(sectors: &Sectors) -> Result<(), Reason> {
+pub fn require_sectors(sectors: &Sectors) -> Result<(), Reason> {
     if sectors.filesystem < sectors.device {
         return Err(Reason::LargerSectors(sectors.clone()));
     }
@@ -124,7 +124,7 @@ pub fn of_size(volume: &Volume, size: Bytes, ground: &Ground, wish: &Wish) -> Ru
         let free = fitting.map_or(volume.free, |fitting| fitting.of_group);
         require_room(needed, free, wish)?;
     }
-    of_metadata(volume.metadata_free, 1)?;
+    require_metadata_room(volume.metadata_free, 1)?;
     Ok(Decision::Extend(size))
 }
 
@@ -153,7 +153,7 @@ fn require_room(needed: Needed, free: Bytes, wish: &Wish) -> Result<(), Reason> 
 }
 
 /// Fails if volumes of this thin pool may not be written.
-pub fn of_pool(pool: &Pool, wish: &Wish) -> Result<(), Reason> {
+pub fn require_usable_pool(pool: &Pool, wish: &Wish) -> Result<(), Reason> {
     let limit = wish.pool_limit;
     let pool = match pool {
         Pool::Seen(pool) => pool,

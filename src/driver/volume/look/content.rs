@@ -36,7 +36,7 @@ impl Look<'_> {
     }
 
     /// Reads the content of the device inside an encrypted volume that is open, and the kernel's table of that device.
-    pub(super) fn inside(&mut self) -> Result<Decrypted> {
+    pub(super) fn content_inside(&mut self) -> Result<Decrypted> {
         let Some(device) = self.facts.top().cloned() else {
             bail!("{} is not open", self.facts.id);
         };

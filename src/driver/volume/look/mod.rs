@@ -185,7 +185,7 @@ impl<'a> Look<'a> {
                             Some(self.content().unwrap_or_else(|error| failed(&error)));
                         self.see_astray();
                     }
-                    Level::Inside => match self.inside() {
+                    Level::Inside => match self.content_inside() {
                         Ok(inside) => {
                             self.facts.inside = Some(inside);
                             self.see_astray();

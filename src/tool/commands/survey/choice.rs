@@ -153,10 +153,10 @@ impl Inventory<'_> {
                     bail!("{why}");
                 }
                 if matches!(Device::find(self.host.kernel, id), Ok(Some(_))) {
-                    bail!("{}", Reason::Unknown.of(id));
+                    bail!("{}", Reason::Unknown.message(id));
                 }
                 if self.has_group(vg) {
-                    bail!("{}", Reason::NoVolume(None).of(id));
+                    bail!("{}", Reason::NoVolume(None).message(id));
                 }
                 let names: Vec<&str> = self.groups.iter().map(|group| &*group.name).collect();
                 let others = match names.as_slice() {

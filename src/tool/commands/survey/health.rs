@@ -11,7 +11,7 @@ use driver::host::{Lack, own_name};
 use driver::lvm::{LeaseState, Merge, Volume};
 use driver::names::Shown;
 use driver::volume::{
-    Content, Decision, Device, Facts, Place, Reason, extend_pool, of_locks, repair_pool,
+    Content, Decision, Device, Facts, Place, Reason, extend_pool, repair_pool, require_lease,
     require_no_fault,
 };
 use std::path::PathBuf;
@@ -178,7 +178,7 @@ impl Health {
         let words = match reason {
             // Its paragraph is that of the pool.
             Reason::PoolFull { pool, .. } => format!("the thin pool {pool} is full"),
-            _ => reason.of(&self.volume.id),
+            _ => reason.message(&self.volume.id),
         };
         (!is_well).then(|| refused(&format!("{words} [{}]", verdict.short())))
     }
@@ -206,12 +206,13 @@ impl Health {
 
     fn suspended(&self) -> Option<Finding> {
         let reason = Reason::Suspended(self.suspended.clone()?);
-        let finding = Finding::warning("suspended", reason.of(&self.volume.id)).word("suspended");
+        let finding =
+            Finding::warning("suspended", reason.message(&self.volume.id)).word("suspended");
         Some(finding.why("whoever reads or writes it waits"))
     }
 
     fn failed(&self) -> Option<Finding> {
-        let finding = self.failed.as_ref()?.of(&self.volume.id);
+        let finding = self.failed.as_ref()?.message(&self.volume.id);
         let finding = Finding::failed("filesystem-errors", finding).word("filesystem errors");
         let finding = finding.why("pods cannot rely on what they write there");
         Some(finding.run("dmesg"))
@@ -236,8 +237,8 @@ impl Health {
 
     fn lock(&self) -> Option<Finding> {
         let id = &self.volume.id;
-        let reason = of_locks(self.lock.as_ref()?, id.vg(), true).err()?;
-        let finding = format!("mounted, but {}", reason.of(id));
+        let reason = require_lease(self.lock.as_ref()?, id.vg(), true).err()?;
+        let finding = format!("mounted, but {}", reason.message(id));
         Some(Finding::failed("volume-lock", finding).word("lock lost"))
     }
 
@@ -260,7 +261,7 @@ impl Health {
                 percent,
                 limit: self.limit,
             };
-            findings.push(full.of(id));
+            findings.push(full.message(id));
             commands.push(extend_pool(id, size, what));
         }
         let first = if volume.free.get() == 0 {
@@ -309,7 +310,7 @@ impl Health {
             Merge::Waits => (Reason::MergeWaits, "merge waits"),
             Merge::Failed => (Reason::MergeFailed, "merge failed"),
         };
-        let finding = Finding::warning("merge", reason.of(&self.volume.id)).word(word);
+        let finding = Finding::warning("merge", reason.message(&self.volume.id)).word(word);
         Some(finding.run(format!(
             "lvs -a -o +lv_merging,devices {}",
             self.volume.id.vg()

@@ -337,7 +337,7 @@ impl<'a> Inventory<'a> {
         match read {
             Ok(header) => {
                 let reason = require_header(recorded, header.as_ref()).err()?;
-                Some(reason.of(&volume.id))
+                Some(reason.message(&volume.id))
             }
             Err(error) => Some(format!("its LUKS2 header cannot be read: {error:#}")),
         }

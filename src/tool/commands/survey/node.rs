@@ -119,7 +119,7 @@ impl NodeHealth {
 
     fn lost(&self) -> impl Iterator<Item = Finding> {
         self.lost.iter().map(|id| {
-            let finding = Finding::failed("mounts", Reason::Unknown.of(id)).word("lost");
+            let finding = Finding::failed("mounts", Reason::Unknown.message(id)).word("lost");
             finding.why("pods have it mounted").run("pvs -a").on(id)
         })
     }

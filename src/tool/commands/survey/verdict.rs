@@ -155,7 +155,7 @@ impl Verdict {
     /// Why it is refused, or who is at work on it.
     pub fn message(&self) -> Option<String> {
         match &self.outcome {
-            Outcome::Decided(_) => self.refusal().map(|reason| reason.of(&self.id)),
+            Outcome::Decided(_) => self.refusal().map(|reason| reason.message(&self.id)),
             Outcome::Busy(what)
             | Outcome::Repair(what)
             | Outcome::Tried(_, what)

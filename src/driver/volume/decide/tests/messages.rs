@@ -326,7 +326,7 @@ fn messages() -> Vec<(&'static str, Vec<String>)> {
     let id = LvId::parse("vg7/web7").unwrap();
     let mut all: Vec<(&str, Vec<String>)> = Vec::new();
     for reason in samples(&str::to_owned) {
-        let message = reason.of(&id).replace(&own_name(), "lvm");
+        let message = reason.message(&id).replace(&own_name(), "lvm");
         let word = reason.into();
         match all.last_mut() {
             Some((last, messages)) if *last == word => messages.push(message),
@@ -362,7 +362,7 @@ proptest! {
     fn each_message_is_a_line_whatever_others_wrote_in_it(hostile in hostile()) {
         let id = LvId::parse("vg7/web7").unwrap();
         for reason in samples(&|_| hostile.clone()) {
-            let message = reason.of(&id);
+            let message = reason.message(&id);
             prop_assert!(has_lines(&message, 1), "{message:?}");
             prop_assert!(message.len() <= 2048, "{message:?}");
         }
@@ -375,7 +375,7 @@ fn each_message_fits_an_event_with_the_longest_names() {
     let id = LvId::parse(&format!("{vg}/{lv}")).unwrap();
     let exe = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/kubernetes.io~lvm/lvm";
     for reason in samples(&str::to_owned) {
-        let message = reason.of(&id).replace(&own_name(), exe);
+        let message = reason.message(&id).replace(&own_name(), exe);
         let message = message.replace("vg7", &vg).replace("pool7", &lv);
         assert!(message.len() < 1024, "{}: {message}", message.len());
     }

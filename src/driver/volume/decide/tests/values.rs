@@ -55,6 +55,6 @@ fn doubts_have_a_name_that_fits_into_a_tag() {
 fn a_refusal_says_its_reason_and_whether_something_is_broken() {
     let id = LvId::parse("vg/lv").unwrap();
     let message = Refusal::of(&id, Reason::Swap).to_string();
-    assert_eq!(message, format!("{} [swap]", Reason::Swap.of(&id)));
+    assert_eq!(message, format!("{} [swap]", Reason::Swap.message(&id)));
     assert!(Reason::Partial.is_broken() && !Reason::Swap.is_broken());
 }
