@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::report::{Group, LV_FIELDS, Lease, Volume, ask, read, read_with_warnings};
+use super::report::{Group, LV_FIELDS, ask, read, read_with_warnings};
 use super::space::{group_fields, groups_in};
+use super::volume::{Lease, Volume};
 use super::wait::explain;
 use crate::host::{Command, Host, ToolError};
 use crate::names::{LvId, VgName};

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::report::Lease;
 use super::sanlock::{Holder, has_forgotten, leases};
+use super::volume::Lease;
 use crate::host::{Command, Host, Output, ToolError};
 use crate::names::VgName;
 
@@ -85,7 +85,7 @@ impl GroupLeases {
         }
     }
 
-    /// State of the lock of a volume of the group; without a lock, of the group's lockspace.
+    /// The state of a volume's lock. Without `lock`, the state of the group's lockspace.
     pub fn of(&self, lock: Option<&Lease>) -> LeaseState {
         let dump = match &self.dump {
             Ok(dump) => dump,

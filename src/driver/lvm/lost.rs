@@ -1,6 +1,7 @@
 //! Whether a volume has lost data with the disks that are missing.
 
-use super::report::{Report, Volume, ask, read};
+use super::report::{Report, ask, read};
+use super::volume::Volume;
 use super::wait::explain;
 use crate::host::Host;
 use anyhow::{Context, Result};

@@ -18,6 +18,7 @@ mod suspended;
 mod tests;
 mod udev;
 mod unusable;
+mod volume;
 mod wait;
 
 pub use astray::astray;
@@ -31,13 +32,14 @@ pub use lockd::{GroupLeases, LeaseState, has_lvmlockd, may_be_shared};
 pub use lost::is_lost;
 pub use mapped::{DEEPEST, Mapped, with_its_table};
 pub use record::{Record, Tags, making_in_luks_tag, making_tag, permission_tag, volume_tag};
-pub use report::{Group, Merge, Report, Target, Volume};
+pub use report::{Group, Report};
 pub use sanlock::{Holder, holder};
 pub use space::{GroupDisk, allowed, disks_of, usable};
 pub use spread::Spread;
 pub(crate) use suspended::resumed;
 pub use udev::Udev;
 pub use unusable::{KeptAway, exported, kept_away, twins};
+pub use volume::{Merge, Target, Volume};
 
 #[cfg(test)]
-pub(crate) use {report::Lease, tests::sample};
+pub(crate) use {tests::sample, volume::Lease};

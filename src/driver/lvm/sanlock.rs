@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::report::Lease;
+use super::volume::Lease;
 use crate::host::{Command, Host, ToolError};
 use crate::names::{Shown, VgName};
 

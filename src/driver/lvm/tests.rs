@@ -6,6 +6,7 @@ use super::lockd::{LeaseState, state};
 use super::report::*;
 use super::sanlock::{Holder, node, owner};
 use super::space::groups_in;
+use super::volume::*;
 use crate::names::{Bytes, LvId, LvName};
 
 /// What lvs prints of a linear volume of 64 MiB that is active.
