@@ -21,8 +21,8 @@ const SECTOR: usize = 512;
 const PAGE: u64 = 4096;
 
 /// The type of the filesystem whose valid superblock is `found`. `None`: its checksum is wrong or not known here, or
-/// there are signs of something else. That may have the filesystem inside (a RAID), or be in use beside it. A
-/// filesystem that is in the way of its own superblock is for blkid too.
+/// there are signs of something else. That may have the filesystem inside (a RAID), or be in use beside it. Data of the
+/// filesystem itself can look like such a sign. Then blkid decides, too.
 pub fn named(device: &impl ReadAt, size: u64, found: &Superblock) -> io::Result<Option<FsType>> {
     let mut pages = Pages::new(HEAD);
     let head = pages.bytes();

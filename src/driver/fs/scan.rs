@@ -71,7 +71,7 @@ pub struct Examination {
     pub backup: Option<Backup>,
     /// The first that is older than the volume: what a removed volume left, if the volume is as old as LVM says.
     pub older: Option<Backup>,
-    /// A mark where blkid looks for it, and which blkid should have named.
+    /// A mark at a place where blkid looks for it. blkid should have named what it belongs to.
     pub signature: Option<String>,
     pub is_zero: bool,
     /// Byte offset of the first sector that is not zero. Only the sectors that lvcreate zeroes are searched; in a

@@ -24,7 +24,7 @@ pub struct GroupDisk {
     /// Where they begin.
     #[serde(rename = "pe_start", deserialize_with = "bytes")]
     pub begin: Bytes,
-    /// The size of the device. 0: no device has it.
+    /// The size of the device. 0: LVM finds no such device.
     #[serde(rename = "dev_size", deserialize_with = "bytes")]
     pub size: Bytes,
     #[serde(rename = "pv_allocatable", deserialize_with = "is_set")]

@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub struct KeptAway {
     pub vg: String,
-    /// "of host NAME", or "shared by sanlock".
+    /// Whose the group is, as a part of a sentence: "of host NAME", or "shared by sanlock".
     pub owner: String,
     /// Why, and what to do.
     pub why: String,

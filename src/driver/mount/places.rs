@@ -1,3 +1,5 @@
+//! Which directories are kubelet's, and whose a mount is.
+
 use std::path::{Component, Path, PathBuf};
 
 use super::table::{Row, Table};

@@ -1,3 +1,5 @@
+//! The table of mounts, as the kernel shows it in mountinfo.
+
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -87,8 +89,8 @@ impl Row {
         self.root == Path::new("/")
     }
 
-    /// Whether one of them was made from the other, or both from a third, as the kernel has it. It has no word of a copy
-    /// that was made private.
+    /// Whether one of the two mounts was made from the other, or both from a third. The kernel does not show this of a
+    /// mount that was made private.
     pub fn is_copy_of(&self, other: &Self) -> bool {
         let groups = |row: &Self| [row.peers, row.master].into_iter().flatten();
         groups(self).any(|group| groups(other).any(|its| its == group))
@@ -98,7 +100,7 @@ impl Row {
         self.device == device || self.disks.contains(&device)
     }
 
-    /// The number of the block device below this mount, if there is one.
+    /// The number of the block device below this mount. Without one, the number that the kernel gave the filesystem.
     pub fn block_device(&self) -> DeviceNumber {
         self.disks.first().copied().unwrap_or(self.device)
     }
