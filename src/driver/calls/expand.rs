@@ -52,10 +52,7 @@ fn grow_all(
     let uses = facts.uses.as_ref();
     let inside = uses.and_then(|uses| uses.inside.as_ref());
     if let Some(Inside { device, .. }) = inside {
-        let size = match decision {
-            Decision::Extend(size) => *size,
-            _ => volume.size,
-        };
+        let size = decision.extends_to().unwrap_or(volume.size);
         require_fit(job.subject, device, size)?;
     }
     // LVM's commands close all that they inherit but standard input: of the two locks the group's, since LVM itself

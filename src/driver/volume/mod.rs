@@ -9,6 +9,8 @@ mod kernel_tables;
 pub mod lock;
 mod look;
 mod step;
+mod subject;
+mod wish;
 
 pub(crate) use act::{
     bring_up, close, close_leftovers, ensure_not_suspended, give_up, release, release_named,
@@ -21,7 +23,7 @@ pub use decide::{
 };
 pub use device::{Device, Inside, Pinned};
 pub(crate) use job::Job;
-pub use job::Subject;
 pub use kernel_tables::{all_inside, volume_of};
 pub use look::{Asker, HeldLocks, Known, Tables, look_under_lock};
 pub(crate) use step::Step;
+pub use subject::Subject;

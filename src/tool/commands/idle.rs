@@ -93,7 +93,7 @@ fn obstacles(host: &Host, seen: &SeenVolume) -> Vec<Obstacle> {
     }
     let mut found = mounts(host, facts);
     let others = users(facts).into_iter();
-    found.extend(others.map(|user| Obstacle::of(id, &user)));
+    found.extend(others.map(|user| Obstacle::of(id, &user.into())));
     let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());
     if let Some(inside) = inside.filter(|_| found.is_empty()) {
         let device = inside.device.path.quoted();
@@ -180,7 +180,7 @@ mod tests {
             };
             let mut facts = Facts::of(&id, 0);
             facts.openers = Some(openers);
-            let found: Vec<_> = users(&facts).iter().map(|user| Obstacle::of(&id, user)).collect();
+            let found: Vec<_> = users(&facts).into_iter().map(|user| Obstacle::of(&id, &user.into())).collect();
             let text = lines(&found);
             prop_assert!(has_lines(&text, 2), "{text:?}");
         }

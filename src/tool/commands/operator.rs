@@ -68,7 +68,16 @@ fn found(host: &Writing, seen: &SeenVolume) -> Result<Filesystem> {
         (Decision::Activate, _) => bail!("{}", not_active(id)),
         (Decision::Refuse(reason), _) => return refuse(reason),
         (Decision::Resume, _) => return refuse(&suspended(seen)),
-        _ => bail!("nothing can be found on {id}, so there is nothing to adopt"),
+        (
+            Decision::Look(_)
+            | Decision::Ready
+            | Decision::Extend(_)
+            | Decision::Create(_)
+            | Decision::Restrict { .. }
+            | Decision::Open { .. }
+            | Decision::Make { .. },
+            _,
+        ) => bail!("nothing can be found on {id}, so there is nothing to adopt"),
     })
 }
 

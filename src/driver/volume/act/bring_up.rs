@@ -22,9 +22,10 @@ use crate::volume::decide::{
     Decision, Elsewhere, Grow, Mount, Place, Reason, Refusal, writable_again,
 };
 use crate::volume::device::{Device, Failure, Pinned, is_shut_down};
-use crate::volume::job::{Job, Subject};
+use crate::volume::job::Job;
 use crate::volume::look::{HeldLocks, Look};
 use crate::volume::step::Step;
+use crate::volume::subject::Subject;
 
 /// `mountdevice <global dir> <device> <options>` and `mount <dir> <options>`: puts the volume's filesystem at the
 /// directory, making it first if the volume is blank. A volume that is mounted already is bound from there. Calling it

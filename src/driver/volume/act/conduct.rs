@@ -11,11 +11,12 @@ use crate::lvm::{self, Found, Volume};
 use crate::names::{Bytes, Shown};
 use crate::volume::decide::{Decision, Reason, Refusal, is_known_inactive, repair_pool};
 use crate::volume::device::Device;
-use crate::volume::job::{Job, Subject};
+use crate::volume::job::Job;
 use crate::volume::kernel_tables::is_in_kernel;
 use crate::volume::lock;
 use crate::volume::look::{Asker, HeldLocks, Look, Made, look_under_lock};
 use crate::volume::step::Step;
+use crate::volume::subject::Subject;
 
 impl Job<'_> {
     /// Creates the volume if the config allows that, activates it, resumes it, and takes its lock, all as far as

@@ -10,12 +10,15 @@ use crate::host::{Host, Lock, ToolError, leave_no_core, own_name};
 use crate::names::{Bytes, Shown};
 use crate::options::Passphrase;
 use crate::reply::after_undo;
-use crate::volume::decide::{Content, Permit, Refusal, require_header, require_opened, users};
+use crate::volume::decide::{
+    Content, Permit, Reason, Refusal, require_header, require_opened, users,
+};
 use crate::volume::device::{Device, Pinned};
-use crate::volume::job::{Job, Subject};
+use crate::volume::job::Job;
 use crate::volume::kernel_tables::all_inside;
 use crate::volume::lock;
 use crate::volume::look::Look;
+use crate::volume::subject::Subject;
 
 /// A passphrase, and how people call its source.
 type Key = (Passphrase, String);
@@ -213,7 +216,7 @@ pub(super) fn close_unused(subject: Subject, lock: &Lock) -> Result<()> {
     let holder = users(&seen.facts).into_iter().next();
     let error = anyhow!(error);
     Err(match holder {
-        Some(holder) => error.context(holder.message(id)),
+        Some(holder) => error.context(Reason::from(holder).message(id)),
         None => error,
     }
     .context(format!(

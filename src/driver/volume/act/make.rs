@@ -12,9 +12,10 @@ use crate::names::{Filesystem, FsType};
 use crate::reply::after_undo;
 use crate::volume::decide::{Content, Decision, Lvm, Making, Mount, Permit};
 use crate::volume::device::{Device, Pinned};
-use crate::volume::job::{Job, Subject};
+use crate::volume::job::Job;
 use crate::volume::look::{Asker, Look};
 use crate::volume::step::Step;
+use crate::volume::subject::Subject;
 
 /// Makes a filesystem on a volume, or inside it, and says how that is mounted and which device it is on. Looks again if
 /// the volume has changed since the decision: nothing was made, and its tags are as before.

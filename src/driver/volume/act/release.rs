@@ -10,9 +10,9 @@ use crate::host::Host;
 use crate::lvm::{self, GroupLeases, LeaseState};
 use crate::names::{LvId, ObjectName};
 use crate::volume::device::Device;
-use crate::volume::job::Subject;
 use crate::volume::lock;
 use crate::volume::look::Look;
+use crate::volume::subject::Subject;
 
 /// Longer than `status` or the metrics look at one volume: whoever has its lock after this is a call.
 pub const OF_LOOKS: Duration = Duration::from_secs(5);

@@ -4,7 +4,8 @@ use anyhow::Result;
 
 use crate::host::Lock;
 use crate::lvm::{self, Found, Tags, Volume};
-use crate::volume::job::{Job, Subject};
+use crate::volume::job::Job;
+use crate::volume::subject::Subject;
 
 impl Job<'_> {
     /// Writes the name before the mount, if the volume may be deactivated after it: because the config says so, or

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use super::doubt::Doubt;
 use super::encrypted::{DAMAGED_LUKS2, NOISE, WHOLE_LUKS2};
-use super::facts::{Doubt, Place, Sectors, ShortDisk};
+use super::facts::{Sectors, ShortDisk};
 use super::reason::Needed;
+use super::uses::Place;
 use crate::fs::Backup;
 use crate::host::holders::name_them;
 use crate::host::own_name;

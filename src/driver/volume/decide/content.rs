@@ -1,11 +1,16 @@
 //! Decides by the content of a volume: by a filesystem that is found or to be made, on the volume or inside an
 //! encrypted one. Pure; [`make`] is the very last arm.
 
-use super::decision::{Decision, Grow, Making, Mount, Permit, Purpose, Ruling, Wish};
+use super::decision::{Decision, Grow, Making, Mount, Ruling};
+use super::doubt::Doubt;
 use super::encrypted;
-use super::facts::{Content, Doubt, Facts, FilesystemState, Place};
-use super::reason::{Reason, users};
+use super::facts::{Content, Facts, FilesystemState};
+use super::permit::Permit;
+use super::reason::Reason;
 use super::space::{require_metadata_room, require_sectors};
+use super::users::{User, users};
+use super::uses::Place;
+use super::wish::{Purpose, Wish};
 use crate::lvm::Volume;
 use crate::names::{Bytes, Filesystem, FsType, Shown};
 use crate::volume::device::Failure;
@@ -105,7 +110,7 @@ pub fn claimed(facts: &Facts, found: Option<&Filesystem>, volume: &Volume, wish:
     let ours = found.filter(|found| made.is_some_and(|made| made.uuid == found.uuid) && !is_hosts);
     let (Some(filesystem), true) = (ours, facts.is_mounted_here() || openers.is_mounted()) else {
         let user = users(facts).into_iter().next();
-        return Err(user.unwrap_or(Reason::InUse(Vec::new())));
+        return Err(user.map_or(Reason::InUse(Vec::new()), Reason::from));
     };
     require_kind(volume.record.luks.is_some(), wish)?;
     require_type(filesystem.fs.as_str(), wish)?;
@@ -226,8 +231,8 @@ pub fn make(facts: &Facts, fs: FsType, how: Making) -> Ruling {
         return Err(Reason::InUse(Vec::new()));
     }
     match users(facts).into_iter().next() {
-        Some(Reason::Open(processes)) => return Err(Reason::BeingRead(processes)),
-        Some(user) => return Err(user),
+        Some(User::Open(processes)) => return Err(Reason::BeingRead(processes)),
+        Some(user) => return Err(user.into()),
         None => {}
     }
     if let Some(volume) = facts.volume() {

@@ -12,10 +12,12 @@ use super::content::{
     claimed, make, of_filesystem, require_for_mkfs, require_kind, require_type, require_writable,
     unreadable,
 };
-use super::decision::{Decision, Level, Making, Ruling, Wish};
-use super::facts::{Content, Decrypted, Doubt, Facts};
+use super::decision::{Decision, Level, Making, Ruling};
+use super::doubt::Doubt;
+use super::facts::{Content, Decrypted, Facts};
 use super::luks::{require_cipher, require_no_reencryption, require_table, tells_too_much};
 use super::reason::Reason;
+use super::wish::Wish;
 use crate::crypt::{DmTable, HEADER_SIZE, Header, Segment};
 use crate::fs::Backup;
 use crate::host::DeviceNumber;
@@ -62,7 +64,17 @@ pub fn of_luks(
         (None, _, Content::Filesystem(_)) if wish.encrypted == Some(true) => {
             return Err(Reason::NotEncrypted);
         }
-        _ => return Ok(None),
+        (
+            None,
+            _,
+            Content::Blank { .. }
+            | Content::Filesystem(_)
+            | Content::Luks(_)
+            | Content::Damaged(_)
+            | Content::Other(_)
+            | Content::Several
+            | Content::Claimed(_),
+        ) => return Ok(None),
     };
     Err(Reason::Header {
         recorded: recorded.to_owned(),

@@ -2,18 +2,17 @@
 //! only when [`decide`](super::decide) asks for it.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
+use super::doubt::Doubt;
+use super::uses::{Openers, Uses};
 use crate::crypt::{DmTable, Header};
-use crate::fs::{Backup, Condition, ZEROED};
-use crate::host::holders::Opener;
+use crate::fs::Condition;
 use crate::lvm::{self, Group, GroupDisk, LeaseState, Volume};
-use crate::mount::Row;
-use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, Shown};
-use crate::volume::device::{Device, Failure, Inside};
+use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId};
+use crate::volume::device::Device;
 
 /// Facts about one volume. A level that is `None` was not looked at.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,86 +53,6 @@ pub struct Facts {
     pub now: u64,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Uses {
-    pub there: Option<There>,
-    /// Its mounts in the driver's mount namespace.
-    pub mounts: Vec<Mounted>,
-    pub swap: bool,
-    /// Devices built on top of the volume, by the name that `dmsetup` or the kernel shows. If the volume is encrypted
-    /// and open, these are the devices on top of the device inside, or beside it.
-    pub holders: Vec<String>,
-    /// The device inside, if an encrypted volume is open. The other fields are about that device then.
-    pub inside: Option<Inside>,
-    /// The device-mapper name of the suspended device: its own, or one that it is built on.
-    pub suspended: Option<String>,
-    /// How its mounted filesystem failed. `None`: no failure is seen, or no decision needs this.
-    pub failure: Option<Failure>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum There {
-    This(Row),
-    Another(Occupied),
-}
-
-/// A directory for the volume where something else is mounted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Occupied {
-    pub dir: PathBuf,
-    pub by: Foreign,
-    /// kubelet's name of the volume, if kubelet keeps one mount per name.
-    pub name: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools)] // each is asked for by itself
-pub struct Mounted {
-    pub row: Row,
-    /// Whether the mount is in one of kubelet's directories.
-    pub kubelets: bool,
-    /// Whether a container runtime made the mount of a pod's, for a virtual machine.
-    pub runtimes: bool,
-    /// Whether it is a global mount of kubelet's, one for all pods of a volume name.
-    pub global: bool,
-    /// Whether it is that for the volume name of this call.
-    pub own_global: bool,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Openers {
-    /// Writers first.
-    pub processes: Vec<Opener>,
-    /// Loop devices over it, by kernel name.
-    pub loops: Vec<String>,
-    /// Its mounts in other mount namespaces.
-    pub elsewhere: Vec<Elsewhere>,
-    /// Whether the kernel has its filesystem mounted, even where no mount table shows it.
-    pub has_filesystem: bool,
-    /// Whether the kernel has counted errors in that filesystem.
-    pub has_errors: bool,
-    /// How many more times it is open than the openers above explain.
-    pub unseen: usize,
-}
-
-impl Openers {
-    pub fn is_mounted(&self) -> bool {
-        self.has_filesystem || !self.elsewhere.is_empty()
-    }
-
-    pub fn is_nobody(&self) -> bool {
-        !self.is_mounted() && self.processes.is_empty() && self.loops.is_empty() && self.unseen == 0
-    }
-
-    /// True if waiting may help: there is no known writer and no loop device. The other openers may be short
-    /// probes: unseen ones, and readers of a volume that is still to be formatted.
-    pub fn may_end(&self, is_recorded: bool) -> bool {
-        let writes = self.processes.iter().any(|opener| opener.writes);
-        let reads = !self.processes.is_empty() && !is_recorded;
-        !writes && self.loops.is_empty() && (reads || self.unseen > 0)
-    }
-}
-
 #[derive(Debug, Clone, PartialEq)]
 pub enum Lvm {
     /// LVM could not be asked, or its answer could not be read.
@@ -165,67 +84,6 @@ pub enum Room {
 pub enum Pool {
     Seen(Box<Volume>),
     Unseen(LvId),
-}
-
-/// A sign that a volume held data, though no filesystem is found on it now. An operator may overrule it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Doubt {
-    /// A tag records this filesystem.
-    Recorded(Filesystem<String>),
-    Mark(String),
-    Backup(Backup),
-    /// Data at this byte: in the part that lvcreate zeroes, or in a volume that is too small for blkid to check
-    /// fully.
-    Data(u64),
-}
-
-impl Doubt {
-    /// Names these doubts in a permission to format, which covers only them. Fits into a tag: lvm(8), "TAGS".
-    pub fn names(doubts: &[Self]) -> String {
-        let names = doubts.iter().map(|doubt| match doubt {
-            Self::Recorded(Filesystem { fs, uuid }) => format!("record-{fs}-{uuid}"),
-            Self::Mark(what) => format!("mark-{what}"),
-            Self::Backup(backup) => format!("backup-{}-{}", backup.uuid, backup.offset),
-            Self::Data(at) => format!("data-{at}"),
-        });
-        let names: Vec<String> = names.collect();
-        let fits = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);
-        names
-            .join("+")
-            .replace(|c| !fits(c), "-")
-            .chars()
-            .take(900)
-            .collect()
-    }
-
-    /// Whether a mke2fs that was killed could have left this, and nobody has used it. No tag outweighs what a mount
-    /// leaves, since vgcfgrestore(8) brings back tags of the past.
-    pub fn may_be_unfinished(&self) -> bool {
-        match self {
-            Self::Backup(backup) => backup.is_unused,
-            Self::Recorded(..) | Self::Mark(_) | Self::Data(_) => false,
-        }
-    }
-
-    /// Whether a removed volume could have left this on a volume created in its place.
-    pub fn may_be_remains(&self) -> bool {
-        match self {
-            Self::Recorded(..) => false,
-            Self::Mark(_) | Self::Backup(_) => true,
-            Self::Data(at) => *at >= ZEROED,
-        }
-    }
-}
-
-impl fmt::Display for Doubt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Recorded(filesystem) => write!(f, "the record of {filesystem}"),
-            Self::Mark(what) => f.write_str(what),
-            Self::Backup(backup) => backup.fmt(f),
-            Self::Data(at) => write!(f, "data at byte {at}"),
-        }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -335,36 +193,6 @@ impl ShortDisk {
             size: short.size,
             end: short.end(),
         })
-    }
-}
-
-/// Where a failed filesystem is mounted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    Here(PathBuf),
-    /// In these other mount namespaces. Empty: no mount table shows where.
-    Elsewhere(Vec<Elsewhere>),
-}
-
-/// A mount of the volume in another mount namespace.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Elsewhere {
-    pub pid: u32,
-    pub command: Foreign,
-    pub at: PathBuf,
-    /// Whether it is the host's own mount: in the namespace of process 1, outside kubelet's directories.
-    pub hosts: bool,
-}
-
-impl fmt::Display for Elsewhere {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} (pid {}) has it at {}",
-            self.command,
-            self.pid,
-            self.at.shown()
-        )
     }
 }
 

@@ -1,7 +1,8 @@
 //! When the answer that LVM gave before a call activated the volume is enough for its mount: then LVM is asked once.
 
-use super::decision::{Decision, Level, Purpose, Wish};
+use super::decision::{Decision, Level};
 use super::facts::Facts;
+use super::wish::{Purpose, Wish};
 use crate::lvm::Volume;
 
 /// The decision by an answer from before the activation. It mounts the recorded filesystem. For all else LVM is asked

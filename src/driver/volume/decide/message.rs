@@ -5,8 +5,8 @@ use super::advice::{
     larger_sectors, no_room, old_disk, other, read_only, repair_pool, restore_header,
     same_name_advice, short_disk, signs_of_data, wider, writable_again,
 };
-use super::facts::Occupied;
 use super::reason::Reason;
+use super::uses::Occupied;
 use crate::crypt::{CIPHER, HEADER_SIZE};
 use crate::fs::Family;
 use crate::host::holders::name_them;

@@ -4,25 +4,35 @@
 mod advice;
 mod content;
 mod decision;
+mod doubt;
 mod encrypted;
 mod facts;
 mod listed;
 mod luks;
 mod message;
+mod permit;
 mod reason;
 mod rules;
 mod space;
 #[cfg(test)]
 mod tests;
+mod users;
+mod uses;
+mod wish;
 
 pub use advice::{extend_pool, not_active, repair_pool, same_name_advice, wider, writable_again};
-pub use decision::{Decision, Grow, Level, Making, Mount, Permit, Purpose, Refusal, Wish};
+pub use decision::{Decision, Grow, Level, Making, Mount};
+pub use doubt::Doubt;
 pub use encrypted::{require_header, require_opened};
 pub use facts::{
-    Content, Decrypted, Doubt, Elsewhere, Facts, FilesystemState, Fitting, Ground, Lvm, Mounted,
-    Occupied, Openers, Place, Pool, Room, Sectors, ShortDisk, There, Uses,
+    Content, Decrypted, Facts, FilesystemState, Fitting, Ground, Lvm, Pool, Room, Sectors,
+    ShortDisk,
 };
 pub use listed::is_known_inactive;
-pub use reason::{Reason, users};
-pub use rules::{decide, require_lease, require_no_writer};
+pub use permit::Permit;
+pub use reason::{Reason, Refusal};
+pub use rules::{decide, require_lease};
 pub use space::require_no_fault;
+pub use users::{require_no_writer, users};
+pub use uses::{Elsewhere, Mounted, Occupied, Openers, Place, There, Uses};
+pub use wish::{Purpose, Wish};

@@ -1,13 +1,16 @@
-//! Why a volume is refused, and who has it: each user is a reason.
+//! Why a volume is refused.
 
+use std::fmt;
 use std::path::PathBuf;
 
-use super::facts::{Doubt, Elsewhere, Facts, Mounted, Occupied, Place, Sectors, ShortDisk, Uses};
+use super::doubt::Doubt;
+use super::facts::{Sectors, ShortDisk};
+use super::uses::{Elsewhere, Occupied, Place};
 use crate::fs::Backup;
 use crate::host::holders::Opener;
 use crate::lvm::Holder;
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, LvName};
-use crate::volume::device::{Failure, Inside};
+use crate::volume::device::Failure;
 
 /// The room that a volume needs in its group.
 #[derive(Debug, Clone, PartialEq)]
@@ -213,60 +216,27 @@ impl Reason {
     }
 }
 
-/// Everyone who has the volume, as far as `facts` say, except kubelet's mounts in this mount namespace. Each is a
-/// reason to refuse the volume for one wish or another. The rules decide which of them matters.
-pub fn users(facts: &Facts) -> Vec<Reason> {
-    let mut users = Vec::new();
-    if let Some(uses) = &facts.uses {
-        users.extend(uses.swap.then_some(Reason::Swap));
-        let mut holders = uses.holders.clone();
-        holders.extend(foreign(facts, uses.inside.as_ref()));
-        if !holders.is_empty() {
-            users.push(Reason::Below(holders));
+/// A refusal as an error of the call. At its end is the reason's word: a row of docs/on-call.md.
+#[derive(Debug)]
+pub struct Refusal {
+    message: String,
+    pub reason: Reason,
+}
+
+impl Refusal {
+    pub fn of(id: &LvId, reason: Reason) -> Self {
+        Self {
+            message: reason.message(id),
+            reason,
         }
-        let is_pods = |one: &Mounted| one.kubelets || one.runtimes && facts.is_recorded();
-        let has_pods = uses.mounts.iter().any(|one| one.kubelets || one.runtimes);
-        let hosts = uses.mounts.iter().filter(|one| !is_pods(one));
-        users.extend(hosts.map(|host| Reason::HostMount {
-            at: host.row.mount_point.clone(),
-            pods: has_pods,
-        }));
     }
-    let Some(openers) = &facts.openers else {
-        return users;
-    };
-    // Swap, and a device on top, have it open too.
-    let is_hosts = matches!(users.first(), Some(Reason::Swap | Reason::Below(_)));
-    if !openers.elsewhere.is_empty() {
-        users.push(Reason::InUse(openers.elsewhere.clone()));
-    } else if openers.has_filesystem && !facts.is_mounted_here() {
-        users.push(Reason::StillMounted);
-    }
-    if !openers.loops.is_empty() {
-        users.push(Reason::Loop(openers.loops.clone()));
-    }
-    if !openers.processes.is_empty() {
-        users.push(Reason::Open(openers.processes.clone()));
-    }
-    users.extend((openers.unseen > 0 && !is_hosts).then_some(Reason::OpenUnseen));
-    users
 }
 
-/// The device inside, if it was opened with another header than that of the volume's record.
-fn foreign(facts: &Facts, inside: Option<&Inside>) -> Option<String> {
-    let inside = inside?;
-    let record = &facts.volume()?.record;
-    let is_own = record.luks_uuid() == inside.device.luks.as_deref();
-    (!is_own).then(|| inside.device.kernel_name())
-}
-
-impl Uses {
-    /// Why every access to the volume would wait. `None`: none would.
-    pub fn waits(&self) -> Option<Reason> {
-        let name = self.suspended.clone()?;
-        Some(match self.inside {
-            Some(_) => Reason::SuspendedInside(name),
-            None => Reason::Suspended(name),
-        })
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word: &str = (&self.reason).into();
+        write!(f, "{} [{word}]", self.message)
     }
 }
+
+impl std::error::Error for Refusal {}

@@ -3,11 +3,14 @@
 //! are in `content`.
 
 use super::content::{is_harmed, of_content, require_kind, require_type};
-use super::decision::{Decision, Level, Purpose, Ruling, Wish};
-use super::facts::{Facts, Lvm, Mounted, Place, There, Uses};
+use super::decision::{Decision, Level, Ruling};
+use super::facts::{Facts, Lvm};
 use super::listed::by_listing;
-use super::reason::{Reason, users};
+use super::reason::Reason;
 use super::space::{absent, of_size, require_sectors, require_usable_pool};
+use super::users::{User, require_no_writer, users};
+use super::uses::{Mounted, Place, There, Uses};
+use super::wish::{Purpose, Wish};
 use crate::lvm::{LeaseState, Merge, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, VgName};
@@ -67,7 +70,7 @@ fn of_all(facts: &Facts, wish: &Wish) -> Ruling {
     match (wish.purpose, &facts.content) {
         (Purpose::Size(size), _) => of_growth(facts, volume, size, wish),
         (_, Some(content)) => of_content(facts, content, volume, wish),
-        _ => Ok(Decision::Look(Level::Content)),
+        (Purpose::Filesystem | Purpose::Device, None) => Ok(Decision::Look(Level::Content)),
     }
 }
 
@@ -87,12 +90,17 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
         match user {
             // With our record on the volume, a mount is not the host's own use of it if a runtime made it for a
             // pod. And an operator may mount by hand anywhere, even twice.
-            Reason::HostMount { pods, .. } if (wish.by_hand || pods) && facts.lvm.is_none() => {
+            User::HostMount { pods, .. } if (wish.by_hand || pods) && facts.lvm.is_none() => {
                 return Ok(Some(Decision::Look(Level::Lvm)));
             }
-            Reason::HostMount { .. } if wish.by_hand && facts.is_recorded() => {}
-            Reason::Swap | Reason::Below(_) | Reason::HostMount { .. } => return Err(user),
-            _ => {}
+            User::HostMount { .. } if wish.by_hand && facts.is_recorded() => {}
+            User::Swap | User::Below(_) | User::HostMount { .. } => return Err(user.into()),
+            // Looked at later, if LVM says that the device is open.
+            User::InUse(_)
+            | User::StillMounted
+            | User::Loop(_)
+            | User::Open(_)
+            | User::OpenUnseen => {}
         }
     }
     let Some(Mounted { row: first, .. }) = uses.mounts.first() else {
@@ -233,7 +241,13 @@ pub fn require_lease(locks: &LeaseState, vg: &VgName, is_active: bool) -> Result
         // Another node may write to it at the same time.
         LeaseState::Shared => Err(Reason::ActiveShared),
         LeaseState::NotHeld if is_active => Err(Reason::ActiveWithoutLock),
-        _ => Ok(()),
+        // The last four are the obstacles.
+        LeaseState::NotHeld
+        | LeaseState::Held
+        | LeaseState::Silent(_)
+        | LeaseState::NotStarted
+        | LeaseState::Starting
+        | LeaseState::Lost => Ok(()),
     }
 }
 
@@ -253,18 +267,4 @@ fn of_growth(facts: &Facts, volume: &Volume, size: Bytes, wish: &Wish) -> Ruling
         return Err(Reason::FilesystemFailed(place, failure));
     }
     of_size(volume, size, ground, wish)
-}
-
-/// Fails if somebody has the device open who could do harm.
-pub fn require_no_writer(facts: &Facts) -> Result<(), Reason> {
-    let in_the_way = |user| match user {
-        Reason::Loop(_) | Reason::OpenUnseen => Some(user),
-        Reason::Open(mut processes) => {
-            processes.retain(|process| process.writes);
-            (!processes.is_empty()).then_some(Reason::Open(processes))
-        }
-        _ => None,
-    };
-    let user = users(facts).into_iter().find_map(in_the_way);
-    user.map_or(Ok(()), Err)
 }

@@ -1,8 +1,9 @@
 //! Decides by space: in a volume group, in a thin pool, and by the limits of the node's config. Pure.
 
-use super::decision::{Decision, Level, Ruling, Wish};
+use super::decision::{Decision, Level, Ruling};
 use super::facts::{Ground, Pool, Room, Sectors, ShortDisk};
 use super::reason::{Needed, Reason};
+use super::wish::Wish;
 use crate::crypt::HEADER_SIZE;
 use crate::lvm::{Spread, Volume};
 use crate::names::Bytes;

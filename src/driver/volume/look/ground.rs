@@ -175,8 +175,8 @@ fn own_disks(kernel: &Kernel, device: &Device, all: &[GroupDisk]) -> Vec<GroupDi
     all.iter().filter(is_own).cloned().collect()
 }
 
-/// The disks that a volume may grow onto. `None`: all of its group. `sector`: the largest sectors that its filesystem
-/// can live on, if some device of the node has larger ones.
+/// The disks that a volume may grow onto. `None`: all disks of its group. `sector`: the largest sectors that its
+/// filesystem can live on. It is `None` if no device of the node has larger ones.
 fn fitting(kernel: &Kernel, all: &[GroupDisk], sector: Option<Bytes>) -> Option<Fitting> {
     let short = ShortDisk::first(all);
     if sector.is_none() && short.is_none() {

@@ -8,8 +8,8 @@ use super::{Known, Look};
 use crate::lvm::{self, Group, GroupLeases, LeaseState, Volume};
 use crate::names::{LvId, LvName};
 use crate::volume::decide::{Content, Facts, Lvm, Pool, Room, Wish};
-use crate::volume::job::Subject;
 use crate::volume::kernel_tables::sysfs_path;
+use crate::volume::subject::Subject;
 
 impl Look<'_> {
     /// What LVM says of the volume. If this call has just activated it, LVM's answer from before the activation is used

@@ -20,7 +20,8 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Context, Error, Result, bail};
 
 use self::openers::Openings;
-use super::job::{Job, Subject};
+use super::job::Job;
+use super::subject::Subject;
 use crate::host::{DeviceNumber, Host, Kernel};
 use crate::lvm::{Group, Volume};
 use crate::mount::{KubeletPath, Row, Table, is_kubelets, is_runtimes, mounted_at};

@@ -15,7 +15,7 @@ use crate::host::{Command, DeviceNumber, Host, Kernel};
 use crate::mount::{Row, Table, is_kubelets, is_runtimes};
 use crate::volume::decide::{Content, Elsewhere, Openers, Refusal, Uses, require_no_writer, users};
 use crate::volume::device::Device;
-use crate::volume::job::Subject;
+use crate::volume::subject::Subject;
 
 /// How long a call waits for short-lived openers, such as udev after each change.
 const PATIENCE: Duration = Duration::from_secs(3);

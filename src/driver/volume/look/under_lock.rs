@@ -18,8 +18,8 @@ use crate::lvm::Target;
 use crate::names::LvUuid;
 use crate::volume::decide::{Decision, Level, Purpose, Wish};
 use crate::volume::device::Device;
-use crate::volume::job::Subject;
 use crate::volume::lock;
+use crate::volume::subject::Subject;
 
 /// The locks that are held.
 #[derive(Default)]

@@ -158,7 +158,12 @@ fn kind(content: &Content) -> Option<String> {
         Content::Filesystem(found) => found.filesystem.fs.to_string(),
         Content::Damaged(fs) => fs.to_string(),
         Content::Other(what) => what.to_string(),
-        _ => return None,
+        Content::Blank { .. }
+        | Content::Luks(_)
+        | Content::Several
+        | Content::Unreadable { .. }
+        | Content::Claimed(_)
+        | Content::Failed(_) => return None,
     };
     (!kind.contains(' ')).then_some(kind)
 }

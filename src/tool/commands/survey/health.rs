@@ -164,21 +164,23 @@ impl Health {
     fn next_mount(&self) -> Option<Finding> {
         let verdict = self.verdict.as_ref()?;
         let reason = match &verdict.outcome {
-            Outcome::Decided(Decision::Refuse(reason)) => reason,
+            Outcome::Decided(decision) => decision.refusal()?,
             Outcome::Tried(_, what) => return Some(refused(what)),
             Outcome::Unknown(error) => return Some(Finding::warning("next-mount", error)),
-            _ => return None,
+            Outcome::Repair(_) | Outcome::Busy(_) => return None,
         };
-        let is_well = match reason {
-            // Nothing is wrong with a volume that another node uses, and errors are named already.
-            Reason::HeldElsewhere(_) | Reason::FilesystemFailed(Place::Here(_), _) => true,
-            // What is nobody's is well as it is, unless it is broken.
-            _ => !self.is_ours && !reason.is_broken(),
-        };
-        let words = match reason {
+        // Nothing is wrong with a volume that another node uses, and errors are named already.
+        let is_named = matches!(
+            reason,
+            Reason::HeldElsewhere(_) | Reason::FilesystemFailed(Place::Here(_), _)
+        );
+        // What is nobody's is well as it is, unless it is broken.
+        let is_well = is_named || !self.is_ours && !reason.is_broken();
+        let words = if let Reason::PoolFull { pool, .. } = reason {
             // Its paragraph is that of the pool.
-            Reason::PoolFull { pool, .. } => format!("the thin pool {pool} is full"),
-            _ => reason.message(&self.volume.id),
+            format!("the thin pool {pool} is full")
+        } else {
+            reason.message(&self.volume.id)
         };
         (!is_well).then(|| refused(&format!("{words} [{}]", verdict.short())))
     }
@@ -336,7 +338,25 @@ impl Health {
         let finding = finding.why(match self.verdict.as_ref().map(|one| &one.outcome) {
             Some(Outcome::Decided(Decision::Refuse(_))) => "the next mount is refused",
             Some(Outcome::Decided(Decision::Mount(_))) => "the next mount records it",
-            _ => "the next mount makes it again",
+            Some(
+                Outcome::Decided(
+                    Decision::Look(_)
+                    | Decision::Ready
+                    | Decision::Extend(_)
+                    | Decision::Create(_)
+                    | Decision::Activate
+                    | Decision::Resume
+                    | Decision::Restrict { .. }
+                    | Decision::Bind(_)
+                    | Decision::Open { .. }
+                    | Decision::Make { .. },
+                )
+                | Outcome::Repair(_)
+                | Outcome::Tried(..)
+                | Outcome::Busy(_)
+                | Outcome::Unknown(_),
+            )
+            | None => "the next mount makes it again",
         });
         Some(finding.run(format!("{} check {id}", own_name())))
     }

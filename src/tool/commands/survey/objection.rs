@@ -31,7 +31,16 @@ fn lack(subject: Subject, options: Option<&Options>, decision: &Decision) -> Opt
             let is_encrypted = matches!(how, Making::InLuks { .. });
             (is_encrypted, Some(format!("mkfs.{}", permit.fs())))
         }
-        _ => (false, None),
+        Decision::Look(_)
+        | Decision::Ready
+        | Decision::Extend(_)
+        | Decision::Create(_)
+        | Decision::Activate
+        | Decision::Resume
+        | Decision::Restrict { .. }
+        | Decision::Bind(_)
+        | Decision::Mount(_)
+        | Decision::Refuse(_) => (false, None),
     };
     let tools = is_encrypted.then(|| "cryptsetup".to_owned());
     for tool in tools.into_iter().chain(mkfs) {

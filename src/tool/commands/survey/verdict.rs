@@ -82,8 +82,10 @@ impl Verdict {
 
     pub fn refusal(&self) -> Option<&Reason> {
         match &self.outcome {
-            Outcome::Decided(Decision::Refuse(reason)) => Some(reason),
-            _ => None,
+            Outcome::Decided(decision) => decision.refusal(),
+            Outcome::Repair(_) | Outcome::Tried(..) | Outcome::Busy(_) | Outcome::Unknown(_) => {
+                None
+            }
         }
     }
 
@@ -143,7 +145,9 @@ impl Verdict {
         match &self.outcome {
             Outcome::Unknown(_) => Some("not-looked-at"),
             Outcome::Tried(tool, _) => Some(tool),
-            _ => self.refusal().map(Into::into),
+            Outcome::Decided(_) | Outcome::Repair(_) | Outcome::Busy(_) => {
+                self.refusal().map(Into::into)
+            }
         }
     }
 

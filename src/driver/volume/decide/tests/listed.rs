@@ -5,7 +5,8 @@ use super::table::check;
 use crate::lvm::LeaseState;
 use crate::names::{Bytes, FsType, LvUuid};
 use crate::volume::decide::decision::{Decision, Grow, Level};
-use crate::volume::decide::facts::{Content, Facts, Openers};
+use crate::volume::decide::facts::{Content, Facts};
+use crate::volume::decide::uses::Openers;
 
 use Decision::Look;
 use FsType::{Ext4, Xfs};

@@ -16,10 +16,11 @@ use crate::host::own_name;
 use crate::lvm::{Holder, LeaseState, twins};
 use crate::names::hostile::{has_lines, hostile};
 use crate::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
-use crate::volume::decide::facts::Doubt;
-use crate::volume::decide::facts::{Elsewhere, Occupied, Place, Sectors, ShortDisk};
+use crate::volume::decide::doubt::Doubt;
+use crate::volume::decide::facts::{Sectors, ShortDisk};
 use crate::volume::decide::reason::{Needed, Reason};
 use crate::volume::decide::tests::sample::filesystem;
+use crate::volume::decide::uses::{Elsewhere, Occupied, Place};
 use crate::volume::device::Failure;
 
 /// A sample of each message, in the order of the reasons, with what `text` makes of each text in it. Each value

@@ -13,13 +13,15 @@ use crate::lvm::{self, Group, Lease, LeaseState, Record, Spread, Volume};
 use crate::mount::{Row, Table};
 use crate::names::{Bytes, Filesystem, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::Permit;
-use crate::volume::decide::decision::{Decision, Grow, Making, Mount, Purpose, Wish};
-use crate::volume::decide::facts::Doubt;
+use crate::volume::decide::decision::{Decision, Grow, Making, Mount};
+use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
-    Content, Decrypted, Elsewhere, Facts, FilesystemState, Fitting, Ground, Lvm, Mounted, Occupied,
-    Openers, Pool, Room, Sectors, ShortDisk, There, Uses,
+    Content, Decrypted, Facts, FilesystemState, Fitting, Ground, Lvm, Pool, Room, Sectors,
+    ShortDisk,
 };
 use crate::volume::decide::reason::Reason;
+use crate::volume::decide::uses::{Elsewhere, Mounted, Occupied, Openers, There, Uses};
+use crate::volume::decide::wish::{Purpose, Wish};
 use crate::volume::device::{Device, Inside};
 
 pub const GIB: u64 = 1 << 30;

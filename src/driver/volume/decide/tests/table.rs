@@ -6,12 +6,14 @@ use super::sample::*;
 use crate::crypt::HEADER_SIZE;
 use crate::lvm::{LeaseState, Merge};
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
-use crate::volume::decide::decision::{Decision, Grow, Level, Making, Purpose};
+use crate::volume::decide::decision::{Decision, Grow, Level, Making};
+use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::encrypted::require_header;
-use crate::volume::decide::facts::Doubt;
-use crate::volume::decide::facts::{Content, FilesystemState, Lvm, Place, Pool, Room, There};
+use crate::volume::decide::facts::{Content, FilesystemState, Lvm, Pool, Room};
 use crate::volume::decide::reason::{Needed, Reason};
 use crate::volume::decide::rules::decide;
+use crate::volume::decide::uses::{Place, There};
+use crate::volume::decide::wish::Purpose;
 use crate::volume::device::Failure;
 
 use Decision::{Activate, Bind, Extend, Look, Ready, Refuse, Restrict, Resume};

@@ -2,10 +2,10 @@
 
 use super::sample::*;
 use crate::names::LvId;
-use crate::volume::decide::decision::Refusal;
-use crate::volume::decide::facts::Doubt;
-use crate::volume::decide::facts::Openers;
+use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::reason::Reason;
+use crate::volume::decide::reason::Refusal;
+use crate::volume::decide::uses::Openers;
 
 type Change = fn(&mut Openers);
 

@@ -10,10 +10,12 @@ use super::sample::*;
 use crate::config::VolumeGroup;
 use crate::crypt::DmTable;
 use crate::names::{Bytes, FsType};
-use crate::volume::decide::decision::{Decision, Level, Making, Purpose, Wish};
-use crate::volume::decide::facts::{Content, Decrypted, Facts, Uses};
+use crate::volume::decide::decision::{Decision, Level, Making};
+use crate::volume::decide::facts::{Content, Decrypted, Facts};
 use crate::volume::decide::reason::Reason;
 use crate::volume::decide::rules::decide;
+use crate::volume::decide::uses::Uses;
+use crate::volume::decide::wish::{Purpose, Wish};
 use promises::{check, listed_inactive};
 use sights::*;
 

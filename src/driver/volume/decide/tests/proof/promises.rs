@@ -6,10 +6,12 @@ use super::sights::doubts;
 use crate::crypt::Header;
 use crate::lvm::{LeaseState, Record, Volume};
 use crate::mount::Row;
-use crate::volume::decide::decision::{Decision, Grow, Making, Purpose, Wish};
-use crate::volume::decide::facts::Doubt;
-use crate::volume::decide::facts::{Content, Facts, Lvm, Mounted, Openers, Pool, Sectors, There};
+use crate::volume::decide::decision::{Decision, Grow, Making};
+use crate::volume::decide::doubt::Doubt;
+use crate::volume::decide::facts::{Content, Facts, Lvm, Pool, Sectors};
 use crate::volume::decide::rules::decide;
+use crate::volume::decide::uses::{Mounted, Openers, There};
+use crate::volume::decide::wish::{Purpose, Wish};
 use crate::volume::device::Failure;
 
 /// The promises, none of which goes by how `decide` comes to its decision.

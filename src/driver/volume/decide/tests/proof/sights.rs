@@ -3,10 +3,9 @@
 use super::super::sample::*;
 use crate::lvm::{LeaseState, Merge, Record};
 use crate::names::{Bytes, FsType, LvUuid, Shown};
-use crate::volume::decide::facts::Doubt;
-use crate::volume::decide::facts::{
-    Content, Elsewhere, Facts, FilesystemState, Ground, Lvm, Occupied, Openers, Pool, There,
-};
+use crate::volume::decide::doubt::Doubt;
+use crate::volume::decide::facts::{Content, Facts, FilesystemState, Ground, Lvm, Pool};
+use crate::volume::decide::uses::{Elsewhere, Occupied, Openers, There};
 use crate::volume::device::Failure;
 
 /// One thing that can be seen, from the sight of a volume that is blank, active and nobody's.

@@ -1,0 +1,115 @@
+//! Who has a volume: each user is a reason to refuse it for one wish or another.
+
+use std::path::PathBuf;
+
+use super::facts::Facts;
+use super::reason::Reason;
+use super::uses::{Elsewhere, Mounted, Uses};
+use crate::host::holders::Opener;
+use crate::volume::device::Inside;
+
+/// Somebody who has a volume. The rules decide which of them matters; the [`Reason`] of the same name has the words.
+#[derive(Debug, Clone, PartialEq)]
+pub enum User {
+    Swap,
+    Below(Vec<String>),
+    HostMount { at: PathBuf, pods: bool },
+    InUse(Vec<Elsewhere>),
+    StillMounted,
+    Loop(Vec<String>),
+    Open(Vec<Opener>),
+    OpenUnseen,
+}
+
+impl From<User> for Reason {
+    fn from(user: User) -> Self {
+        match user {
+            User::Swap => Self::Swap,
+            User::Below(holders) => Self::Below(holders),
+            User::HostMount { at, pods } => Self::HostMount { at, pods },
+            User::InUse(elsewhere) => Self::InUse(elsewhere),
+            User::StillMounted => Self::StillMounted,
+            User::Loop(loops) => Self::Loop(loops),
+            User::Open(processes) => Self::Open(processes),
+            User::OpenUnseen => Self::OpenUnseen,
+        }
+    }
+}
+
+/// Everyone who has the volume, as far as `facts` say, except kubelet's mounts in this mount namespace.
+pub fn users(facts: &Facts) -> Vec<User> {
+    let mut users = Vec::new();
+    if let Some(uses) = &facts.uses {
+        users.extend(uses.swap.then_some(User::Swap));
+        let mut holders = uses.holders.clone();
+        holders.extend(foreign(facts, uses.inside.as_ref()));
+        if !holders.is_empty() {
+            users.push(User::Below(holders));
+        }
+        let is_pods = |one: &Mounted| one.kubelets || one.runtimes && facts.is_recorded();
+        let has_pods = uses.mounts.iter().any(|one| one.kubelets || one.runtimes);
+        let hosts = uses.mounts.iter().filter(|one| !is_pods(one));
+        users.extend(hosts.map(|host| User::HostMount {
+            at: host.row.mount_point.clone(),
+            pods: has_pods,
+        }));
+    }
+    let Some(openers) = &facts.openers else {
+        return users;
+    };
+    // Swap, and a device on top, have it open too.
+    let is_hosts = matches!(users.first(), Some(User::Swap | User::Below(_)));
+    if !openers.elsewhere.is_empty() {
+        users.push(User::InUse(openers.elsewhere.clone()));
+    } else if openers.has_filesystem && !facts.is_mounted_here() {
+        users.push(User::StillMounted);
+    }
+    if !openers.loops.is_empty() {
+        users.push(User::Loop(openers.loops.clone()));
+    }
+    if !openers.processes.is_empty() {
+        users.push(User::Open(openers.processes.clone()));
+    }
+    users.extend((openers.unseen > 0 && !is_hosts).then_some(User::OpenUnseen));
+    users
+}
+
+/// The device inside, if it was opened with another header than that of the volume's record.
+fn foreign(facts: &Facts, inside: Option<&Inside>) -> Option<String> {
+    let inside = inside?;
+    let record = &facts.volume()?.record;
+    let is_own = record.luks_uuid() == inside.device.luks.as_deref();
+    (!is_own).then(|| inside.device.kernel_name())
+}
+
+/// Fails if somebody has the device open who could do harm.
+pub fn require_no_writer(facts: &Facts) -> Result<(), Reason> {
+    for user in users(facts) {
+        match user {
+            User::Loop(_) | User::OpenUnseen => return Err(user.into()),
+            User::Open(mut processes) => {
+                processes.retain(|process| process.writes);
+                if !processes.is_empty() {
+                    return Err(Reason::Open(processes));
+                }
+            }
+            User::Swap
+            | User::Below(_)
+            | User::HostMount { .. }
+            | User::InUse(_)
+            | User::StillMounted => {}
+        }
+    }
+    Ok(())
+}
+
+impl Uses {
+    /// Why every access to the volume would wait. `None`: none would.
+    pub fn waits(&self) -> Option<Reason> {
+        let name = self.suspended.clone()?;
+        Some(match self.inside {
+            Some(_) => Reason::SuspendedInside(name),
+            None => Reason::Suspended(name),
+        })
+    }
+}

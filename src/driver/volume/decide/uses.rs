@@ -1,0 +1,119 @@
+//! What is seen of those who use a volume.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::host::holders::Opener;
+use crate::mount::Row;
+use crate::names::{Foreign, Shown};
+use crate::volume::device::{Failure, Inside};
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Uses {
+    pub there: Option<There>,
+    /// Its mounts in the driver's mount namespace.
+    pub mounts: Vec<Mounted>,
+    pub swap: bool,
+    /// Devices built on top of the volume, by the name that `dmsetup` or the kernel shows. If the volume is encrypted
+    /// and open, these are the devices on top of the device inside, or beside it.
+    pub holders: Vec<String>,
+    /// The device inside, if an encrypted volume is open. The other fields are about that device then.
+    pub inside: Option<Inside>,
+    /// The device-mapper name of the suspended device: its own, or one that it is built on.
+    pub suspended: Option<String>,
+    /// How its mounted filesystem failed. `None`: no failure is seen, or no decision needs this.
+    pub failure: Option<Failure>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum There {
+    This(Row),
+    Another(Occupied),
+}
+
+/// A directory for the volume where something else is mounted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Occupied {
+    pub dir: PathBuf,
+    pub by: Foreign,
+    /// kubelet's name of the volume, if kubelet keeps one mount per name.
+    pub name: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // each is asked for by itself
+pub struct Mounted {
+    pub row: Row,
+    /// Whether the mount is in one of kubelet's directories.
+    pub kubelets: bool,
+    /// Whether a container runtime made the mount of a pod's, for a virtual machine.
+    pub runtimes: bool,
+    /// Whether it is a global mount of kubelet's, one for all pods of a volume name.
+    pub global: bool,
+    /// Whether it is that for the volume name of this call.
+    pub own_global: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Openers {
+    /// Writers first.
+    pub processes: Vec<Opener>,
+    /// Loop devices over it, by kernel name.
+    pub loops: Vec<String>,
+    /// Its mounts in other mount namespaces.
+    pub elsewhere: Vec<Elsewhere>,
+    /// Whether the kernel has its filesystem mounted, even where no mount table shows it.
+    pub has_filesystem: bool,
+    /// Whether the kernel has counted errors in that filesystem.
+    pub has_errors: bool,
+    /// How many more times it is open than the openers above explain.
+    pub unseen: usize,
+}
+
+impl Openers {
+    pub fn is_mounted(&self) -> bool {
+        self.has_filesystem || !self.elsewhere.is_empty()
+    }
+
+    pub fn is_nobody(&self) -> bool {
+        !self.is_mounted() && self.processes.is_empty() && self.loops.is_empty() && self.unseen == 0
+    }
+
+    /// True if waiting may help: there is no known writer and no loop device. The other openers may be short
+    /// probes: unseen ones, and readers of a volume that is still to be formatted.
+    pub fn may_end(&self, is_recorded: bool) -> bool {
+        let writes = self.processes.iter().any(|opener| opener.writes);
+        let reads = !self.processes.is_empty() && !is_recorded;
+        !writes && self.loops.is_empty() && (reads || self.unseen > 0)
+    }
+}
+
+/// Where a failed filesystem is mounted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    Here(PathBuf),
+    /// In these other mount namespaces. Empty: no mount table shows where.
+    Elsewhere(Vec<Elsewhere>),
+}
+
+/// A mount of the volume in another mount namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elsewhere {
+    pub pid: u32,
+    pub command: Foreign,
+    pub at: PathBuf,
+    /// Whether it is the host's own mount: in the namespace of process 1, outside kubelet's directories.
+    pub hosts: bool,
+}
+
+impl fmt::Display for Elsewhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} (pid {}) has it at {}",
+            self.command,
+            self.pid,
+            self.at.shown()
+        )
+    }
+}

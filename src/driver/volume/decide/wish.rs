@@ -1,0 +1,71 @@
+//! What a call, or a person, wants of a volume.
+
+use std::collections::BTreeMap;
+
+use nix::mount::MsFlags;
+
+use crate::config::VolumeGroup;
+use crate::mount::Row;
+use crate::names::{Bytes, FsType, LvName};
+
+/// A call's request, with the node's config applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // each is asked for by itself
+pub struct Wish {
+    pub purpose: Purpose,
+    pub fs: Option<FsType>,
+    /// The type that a blank volume gets if `fs` is `None`.
+    pub default_fs: FsType,
+    pub read_only: bool,
+    /// The mount options name a subvolume of btrfs.
+    pub subvolume: bool,
+    /// The flags, such as `nosuid`, that the node's config or the pod asks for on each mount, by type of filesystem.
+    pub restrictions: BTreeMap<FsType, MsFlags>,
+    /// The directory is kubelet's global one, for all pods of a volume name.
+    pub global: bool,
+    /// The directory is not one of kubelet's: a person calls the driver by hand.
+    pub by_hand: bool,
+    /// Whether it is to be encrypted. `None`: a person asks, and what a pod wants is not known.
+    pub encrypted: Option<bool>,
+    /// Whether a passphrase comes with the call, or is in a file of the node.
+    pub has_key: bool,
+    /// Whether the disk may be told which blocks of an encrypted volume are free.
+    pub allow_discards: bool,
+    /// Why the node's config does not let pods use this volume group.
+    pub not_allowed: Option<String>,
+    /// From this fill of a thin pool on, in percent, nothing in it is mounted for writing.
+    pub pool_limit: u8,
+    /// The group's table in the node's config; the default if there is none. Only what concerns creation and growth is
+    /// read here.
+    pub group: VolumeGroup,
+    /// The size of a volume that is created.
+    pub size: Option<Bytes>,
+    /// The thin pool that the volume's options name.
+    pub asked_pool: Option<LvName>,
+}
+
+impl Wish {
+    /// The flags for the mount in `row`, or for a bind from it: its own flags, those that are asked for, and
+    /// read-only if the wish is.
+    pub fn restrictions(&self, row: &Row) -> MsFlags {
+        let fs = FsType::parse(&row.fs_type).ok();
+        let asked = fs.and_then(|fs| self.restrictions.get(&fs));
+        let mut flags = row.restrictions() | asked.copied().unwrap_or(MsFlags::empty());
+        flags.set(MsFlags::MS_RDONLY, self.read_only);
+        flags
+    }
+
+    /// The thin pool in which the volume would be created.
+    pub fn thin_pool(&self) -> Option<&LvName> {
+        self.group.thin_pool.as_ref().or(self.asked_pool.as_ref())
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// The device alone.
+    Device,
+    Filesystem,
+    /// The volume and its filesystem, at least this large.
+    Size(Bytes),
+}
