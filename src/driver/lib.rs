@@ -21,6 +21,7 @@ pub mod config;
 pub mod crypt;
 mod entry;
 pub mod fs;
+mod hidden;
 pub mod host;
 pub mod lvm;
 pub mod mount;
@@ -29,7 +30,8 @@ pub mod options;
 pub mod reply;
 pub mod volume;
 
-pub use entry::{answer, executable, hide_secret, main, with_hosts, words};
+pub use entry::{answer, executable, main, with_hosts};
+pub use hidden::{hide_secret, words};
 
 /// Functions that make, check, grow, activate, extend, mount or remove are `pub(crate)`: commands for people look
 /// and decide; of volumes they change only tags. A doc test of each kind shows that a call from elsewhere

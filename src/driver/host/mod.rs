@@ -6,6 +6,7 @@
 
 mod close_last;
 mod command;
+pub mod config_file;
 pub mod holders;
 mod kernel;
 mod kernel_log;

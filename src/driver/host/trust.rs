@@ -1,77 +1,14 @@
-//! Finds the config and makes sure that nobody but root could have written it, or the driver.
+//! Makes sure that nobody but root could have written a file.
 
-use std::ffi::OsStr;
 use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::Kernel;
-use crate::config::{Config, FILE_VARIABLE, Loaded};
 use crate::names::Shown;
-
-/// Reads the config of the driver `exe`: the file that the environment names (`variable`), which must
-/// exist, or else the file beside the driver, if there is one.
-///
-/// A problem is part of the result: calls that bring a volume up fail with it, calls that take one
-/// down go on with the defaults, in the mode and with the log that the file names.
-pub fn load(kernel: &Kernel, exe: &Path, variable: Option<&OsStr>) -> Loaded {
-    let variable = variable.filter(|path| !path.is_empty());
-    let file = variable.map_or_else(|| exe.with_file_name("config.toml"), PathBuf::from);
-    match read(kernel, exe, &file, variable.is_some()) {
-        Ok(config) => Loaded {
-            config,
-            problem: None,
-        },
-        // A mistyped key elsewhere, or loose permissions, must not make kubelet attach the volumes
-        // of a node that does not attach.
-        Err(problem) => {
-            let bytes = kernel.read_bytes(&file).unwrap_or_default();
-            Loaded {
-                config: Config::saved_from(&bytes, &file.to_string_lossy()),
-                problem: Some(problem),
-            }
-        }
-    }
-}
-
-fn read(kernel: &Kernel, exe: &Path, file: &Path, is_named: bool) -> Result<Config, String> {
-    require_roots(exe)?;
-    if let Some(dir) = exe.parent() {
-        require_roots(dir)?;
-    }
-    let none = || Config {
-        file: file.to_string_lossy().into_owned(),
-        ..Config::default()
-    };
-    // The usual way to say "no file".
-    if is_named && file == Path::new("/dev/null") {
-        return Ok(none());
-    }
-    let is_link = fs::read_link(file).is_ok();
-    let bytes = match kernel.read_bytes(file) {
-        Ok(bytes) => bytes,
-        // A dangling link must not mean "no config": that would allow what the config forbids.
-        Err(e) if e.kind() == io::ErrorKind::NotFound && !is_link && !is_named => return Ok(none()),
-        Err(e) => {
-            let what = if is_named {
-                format!(", which {FILE_VARIABLE} names,")
-            } else {
-                String::new()
-            };
-            return Err(format!("{}{what} cannot be read: {e}", file.shown()));
-        }
-    };
-    require_roots(file)?;
-    if is_link || is_named {
-        require_roots_on_the_way(file)?;
-    }
-    Config::from_bytes(&bytes, &file.to_string_lossy())
-}
 
 /// Checks the directory of a file, and of every link that leads to it: a user who can write there
 /// can put another file in its place.
-fn require_roots_on_the_way(file: &Path) -> Result<(), String> {
+pub(super) fn require_roots_on_the_way(file: &Path) -> Result<(), String> {
     /// As many as the kernel follows: `path_resolution(7)`.
     const MOST_LINKS: usize = 40;
     let mut file = file.to_owned();

@@ -10,7 +10,8 @@ use super::{Attach, New, say};
 use crate::files::{self, Kind};
 use crate::kubelet;
 use driver::host::Host;
-use driver::host::trust::{load, require_roots};
+use driver::host::config_file::load;
+use driver::host::trust::require_roots;
 use driver::names::Shown;
 
 /// Mode of an executable and of a file.
