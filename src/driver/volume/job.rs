@@ -1,11 +1,15 @@
-//! The call of kubelet that works on a volume.
+//! The call of kubelet that works on a volume. Its [`Wish`] is made of its options and of the node's config, as that of a
+//! person is.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::decide::Wish;
+use super::decide::{Purpose, Wish};
 use super::subject::Subject;
 use crate::config::Config;
 use crate::host::Host;
+use crate::mount::{KubeletPath, restrictions};
+use crate::names::{FsType, LvId};
 use crate::options::Options;
 
 /// A call of kubelet that brings a volume up or grows it.
@@ -34,6 +38,60 @@ impl<'a> Job<'a> {
             wish: Wish::of_call(config, options, dir),
             dir,
             handed,
+        }
+    }
+}
+
+impl Wish {
+    /// The wish of a call for `dir`; without `dir`, for the device alone.
+    pub fn of_call(config: &Config, options: &Options, dir: Option<&Path>) -> Self {
+        let id = &options.id;
+        let of_node = config.mount_options(id.vg(), FsType::Btrfs);
+        let all = of_node.and(&options.mount_options).joined();
+        let is_subvolume = |option: &str| option.starts_with("subvol");
+        let of_pod = restrictions(options.mount_options.finals());
+        let of_mounts = |fs| {
+            let of_node = config.mount_options(id.vg(), fs);
+            (fs, restrictions(of_node.finals()) | of_pod)
+        };
+        let of_group = config.encryption(id.vg()).is_some();
+        let by_person = Self::of_person(config, id, options.fs, options.read_only);
+        Self {
+            purpose: dir.map_or(Purpose::Device, |_| Purpose::Filesystem),
+            subvolume: all.is_some_and(|all| all.split(',').any(is_subvolume)),
+            restrictions: FsType::ALL.map(of_mounts).into(),
+            global: dir.is_some_and(|dir| KubeletPath::of(dir).is_global()),
+            by_hand: dir.is_some_and(|dir| KubeletPath::of(dir) == KubeletPath::Other),
+            encrypted: Some(options.encryption.is_some() || of_group),
+            has_key: options.passphrase.is_some() || config.key_file(id.vg()).is_some(),
+            size: options.size,
+            asked_pool: options.thin_pool.clone(),
+            ..by_person
+        }
+    }
+
+    /// The wish of a person who asks what the next mount of a pod's volume would do.
+    pub fn of_person(config: &Config, id: &LvId, fs: Option<FsType>, read_only: bool) -> Self {
+        let policy = config.policy(id.vg());
+        let not_allowed = policy.as_ref().err().map(|error| format!("{error:#}"));
+        Self {
+            purpose: Purpose::Filesystem,
+            fs,
+            default_fs: config.default_fs,
+            read_only,
+            subvolume: false,
+            restrictions: BTreeMap::new(),
+            global: false,
+            by_hand: false,
+            encrypted: config.encryption(id.vg()).map(|_| true),
+            // Without `attach`, kubelet may give a Secret.
+            has_key: !config.attach || config.key_file(id.vg()).is_some(),
+            allow_discards: config.luks.allow_discards,
+            not_allowed,
+            pool_limit: config.thin_pool_limit,
+            group: policy.ok().flatten().cloned().unwrap_or_default(),
+            size: None,
+            asked_pool: None,
         }
     }
 }

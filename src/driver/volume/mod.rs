@@ -10,7 +10,6 @@ pub mod lock;
 mod look;
 mod step;
 mod subject;
-mod wish;
 
 pub(crate) use act::{
     bring_up, close, close_leftovers, ensure_not_suspended, give_up, release, release_named,

@@ -14,7 +14,7 @@ use crate::volume::device::Device;
 use crate::volume::job::Job;
 use crate::volume::kernel_tables::is_in_kernel;
 use crate::volume::lock;
-use crate::volume::look::{Asker, HeldLocks, Look, Made, look_under_lock};
+use crate::volume::look::{Asker, Created, HeldLocks, Look, look_under_lock};
 use crate::volume::step::Step;
 use crate::volume::subject::Subject;
 
@@ -28,14 +28,14 @@ impl Job<'_> {
         const TRIES: usize = 8;
         let Subject { host, config, id } = self.subject;
         let patience = config.limits.lock;
-        let (mut locks, mut made, mut activated) = (HeldLocks::default(), None, None);
+        let (mut locks, mut created, mut activated) = (HeldLocks::default(), None, None);
         let mut again = "";
         for _ in 0..TRIES {
             // What LVM said before the activation is good for one look.
             let listed = activated.take();
             let asker = Asker {
                 job: Some(self),
-                made: made.as_ref(),
+                created: created.as_ref(),
                 listed: listed.as_ref(),
                 ..Asker::default()
             };
@@ -50,7 +50,7 @@ impl Job<'_> {
                 // lvcreate activates it.
                 Decision::Create(size) => {
                     let disks = seen.facts.disks_to_create_on();
-                    made = self.create((size, &disks), locks.group.take())?;
+                    created = self.create((size, &disks), locks.group.take())?;
                     "it was created"
                 }
                 Decision::Activate => {
@@ -101,7 +101,7 @@ impl Job<'_> {
         &self,
         (size, disks): (Bytes, &[PathBuf]),
         group: Option<Lock>,
-    ) -> Result<Option<Made>> {
+    ) -> Result<Option<Created>> {
         let Subject { host, id, .. } = self.subject;
         let lock = group.context("the group's lock is not held")?;
         let mut more = self.wish.group.lvcreate_options.clone();
@@ -125,7 +125,7 @@ impl Job<'_> {
             // A kernel that did not count lvcreate's writes will not count those of others.
             let written = device.written(host.kernel).filter(|count| *count > 0)?;
             let lv_uuid = device.lv_uuid;
-            Some(Made { lv_uuid, written })
+            Some(Created { lv_uuid, written })
         }))
     }
 

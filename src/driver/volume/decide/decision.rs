@@ -14,7 +14,7 @@ pub enum Level {
     Uses,
     Lvm,
     /// Whether the lvcreate that made the volume has ended, which only the group's lock tells.
-    Made,
+    Creation,
     /// lvmlockd, of a volume in a shared group.
     LeaseState,
     /// Who has its device open.

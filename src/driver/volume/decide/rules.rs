@@ -182,7 +182,7 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Rea
         } => (volume, pool, *unused_table, *is_lost),
     };
     if volume.record.new && !facts.lvcreate_ended {
-        return Ok(Some(Decision::Look(Level::Made)));
+        return Ok(Some(Decision::Look(Level::Creation)));
     }
     if volume.is_pool() {
         return Err(Reason::Pool);

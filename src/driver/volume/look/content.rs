@@ -24,8 +24,8 @@ impl Look<'_> {
         let kernel = self.subject.host.kernel;
         self.facts.read_only = device.is_read_only(kernel);
         self.facts.read_only_disk = device.read_only_disk(kernel);
-        self.facts.untouched = self.asker.made.is_some_and(|made| {
-            made.lv_uuid == device.lv_uuid && Some(made.written) == self.written
+        self.facts.untouched = self.asker.created.is_some_and(|created| {
+            created.lv_uuid == device.lv_uuid && Some(created.written) == self.written
         });
         if self.facts.top() != Some(&device) {
             // The device inside has claimed it.

@@ -31,7 +31,7 @@ pub struct HeldLocks {
     /// The group's lock, held by a call that may create or extend the volume.
     pub group: Option<Lock>,
     /// Whether no lvcreate of a killed call is at work any more. Such an lvcreate may be wiping the volume.
-    is_made: bool,
+    lvcreate_ended: bool,
 }
 
 impl HeldLocks {
@@ -94,9 +94,9 @@ pub fn look_under_lock<'a>(
             continue;
         }
         match with_locks(&mut seen, wish, patience, holding)? {
-            Decision::Look(Level::Made) => {
+            Decision::Look(Level::Creation) => {
                 drop(lock::hold_group(kernel, subject.id.vg(), patience)?);
-                holding.is_made = true;
+                holding.lvcreate_ended = true;
                 asker.known = None;
             }
             decision => return Ok((seen, decision)),
@@ -126,7 +126,7 @@ fn with_locks(
     if is_to_grow && holding.group.is_none() {
         holding.group = Some(lock::hold_group(kernel, vg, patience)?);
     }
-    seen.facts.lvcreate_ended = holding.is_made || holding.group.is_some();
+    seen.facts.lvcreate_ended = holding.lvcreate_ended || holding.group.is_some();
     let most = if seen.asker.unread {
         Level::Lvm
     } else if seen.asker.is_person || holding.group.is_some() {

@@ -231,7 +231,7 @@ fn nothing_is_there_or_somebody_elses() {
         ("zero everywhere", |_, _| (), make(Ext4)),
         ("zero everywhere, of no type", |_, w| w.fs = None, make(Xfs)),
         ("nothing anywhere", |f, _| f.content = Some(Content::Blank { zero: false, doubts: vec![] }), make(Ext4)),
-        ("perhaps still wiped by the lvcreate of a killed call", |f, _| { f.lvcreate_ended = false; tags(f, "flexvolume.new"); }, Look(Level::Made)),
+        ("perhaps still wiped by the lvcreate of a killed call", |f, _| { f.lvcreate_ended = false; tags(f, "flexvolume.new"); }, Look(Level::Creation)),
         ("made by our lvcreate", |f, _| tags(f, "flexvolume.new"), make(Ext4)),
         ("remains, made by our lvcreate just now", |f, _| { f.untouched = true; tags(f, "flexvolume.new"); remains(f); }, make(Ext4)),
         ("remains, made by the lvcreate of another call", |f, _| { tags(f, "flexvolume.new"); remains(f); }, Refuse(Reason::NewNotBlank("md".into()))),

@@ -210,7 +210,7 @@ impl Cases {
                 }
                 all
             }
-            Level::Made => vec![seen(&|f| f.lvcreate_ended = true)],
+            Level::Creation => vec![seen(&|f| f.lvcreate_ended = true)],
             Level::LeaseState => LOCKS
                 .iter()
                 .map(|lock| seen(&|f| f.locks = Some(lock())))

@@ -1,0 +1,137 @@
+//! Looks in the kernel's tables who uses a volume.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::{Look, MOMENT, Tables};
+use crate::host::Host;
+use crate::mount::{KubeletPath, Row, Table, is_kubelets, is_runtimes, mounted_at};
+use crate::names::{Foreign, Shown};
+use crate::volume::decide::{Mounted, Occupied, There, Uses};
+use crate::volume::device::Device;
+use crate::volume::job::Job;
+use crate::volume::kernel_tables::{name_of, volume_of};
+use crate::volume::subject::Subject;
+
+impl Look<'_> {
+    pub fn uses(&self) -> Result<Option<Uses>> {
+        let Some(device) = &self.facts.device else {
+            return Ok(None);
+        };
+        let kernel = self.subject.host.kernel;
+        let own;
+        let tables = if let Some(known) = self.asker.known {
+            known.tables
+        } else {
+            own = Tables::read(kernel)?;
+            &own
+        };
+        let table = &tables.mounts;
+        let all = device.holders(kernel);
+        let mut holders =
+            all.with_context(|| format!("looking for devices on top of {}", device.id))?;
+        let inside = device.opened(kernel, &mut holders);
+        let name = |holder: &mut String| *holder = name_of(kernel, holder);
+        holders.iter_mut().for_each(name);
+        // What follows is about the device that has the filesystem.
+        let top = inside.as_ref().map_or(device, |inside| &inside.device);
+        let rows = table.of_device(top.number);
+        let mut uses = Uses {
+            mounts: self.mounts(table, &rows)?,
+            swap: tables.swaps.contains(&top.number),
+            holders,
+            // A filesystem on a suspended device may not even tell its size, so that is looked at again.
+            suspended: top.suspended(kernel),
+            ..Uses::default()
+        };
+        if inside.is_some() && uses.suspended.is_some() {
+            // LVM cannot be asked: it would wait for the volume. So a command that is at work gets a moment.
+            kernel.pause(MOMENT);
+            uses.suspended = top.suspended(kernel);
+        }
+        if let Some(job) = self.asker.job {
+            see_places(job, table, top, &mut uses)?;
+        }
+        if uses.there.is_none() && uses.suspended.is_none() {
+            uses.failure = top.failure(kernel, &rows);
+        }
+        uses.inside = inside;
+        Ok(Some(uses))
+    }
+
+    /// Whose each of the volume's mounts is.
+    fn mounts(&self, table: &Table, rows: &[&Row]) -> Result<Vec<Mounted>> {
+        let Subject { host, config, .. } = self.subject;
+        let kernel = host.kernel;
+        let dir = self.asker.job.and_then(|job| job.dir);
+        let own_global = match dir.map(KubeletPath::of) {
+            Some(KubeletPath::Pod { global }) => mounted_at(kernel, &global)?,
+            Some(KubeletPath::Global | KubeletPath::Other) | None => None,
+        };
+        let own_global = own_global.and_then(|id| table.by_id(id));
+        let mut kubelets = rows.to_vec();
+        kubelets.retain(|row| is_kubelets(kernel, table, row, &config.kubelet_dirs));
+        let mounts = rows.iter().map(|row| Mounted {
+            row: (*row).clone(),
+            kubelets: kubelets.contains(row),
+            runtimes: is_runtimes(kernel, row, &kubelets, &config.runtime_dirs),
+            global: kubelets.contains(row) && KubeletPath::of(&row.mount_point).is_global(),
+            own_global: own_global.is_some_and(|global| table.are_at_one_place(global, row)),
+        });
+        Ok(mounts.collect())
+    }
+
+    /// Looks once more how the mounted filesystem has failed.
+    pub(super) fn see_failure(&mut self) {
+        let top = self.facts.top().cloned();
+        if let (Some(top), Some(uses)) = (top, &mut self.facts.uses)
+            && uses.suspended.is_none()
+        {
+            let rows: Vec<&Row> = uses.mounts.iter().map(|mounted| &mounted.row).collect();
+            uses.failure = top.failure(self.subject.host.kernel, &rows);
+        }
+    }
+}
+
+/// Looks what is mounted at the directory of the call; and in attach mode in the global directory of this pod's volume,
+/// which belongs to it alone. `top`: the device that is to be mounted.
+fn see_places(job: &Job, table: &Table, top: &Device, uses: &mut Uses) -> Result<()> {
+    let Subject { host, config, .. } = job.subject;
+    let Some(dir) = job.dir else {
+        return Ok(());
+    };
+    let place = KubeletPath::of(dir);
+    // The name matters only if kubelet keeps one mount per name.
+    let name = job.options.volume_name.as_ref();
+    let name = name.filter(|_| config.attach && place != KubeletPath::Other);
+    let at = |dir: &Path| -> Result<Option<There>> {
+        let id = mounted_at(host.kernel, dir)?;
+        Ok(id.and_then(|id| table.by_id(id)).map(|row| {
+            if row.is_of(top.number) {
+                return There::This(row.clone());
+            }
+            There::Another(Occupied {
+                dir: dir.to_owned(),
+                by: source_of(host, row),
+                name: name.map(ToString::to_string),
+            })
+        }))
+    };
+    uses.there = at(dir)?;
+    if uses.there.is_none()
+        && let KubeletPath::Pod { global } = place
+        && config.attach
+    {
+        uses.there = at(&global)?.filter(|there| matches!(there, There::Another(_)));
+    }
+    Ok(())
+}
+
+/// Names the volume or the source of a mount.
+fn source_of(host: &Host, row: &Row) -> Foreign {
+    match volume_of(host.kernel, row.block_device()) {
+        Some(volume) => volume.id.to_string().shown(),
+        None => format!("{} ({})", row.source.shown(), row.fs_type).shown(),
+    }
+}
