@@ -270,6 +270,48 @@ fn every_promise_has_tests_and_every_test_that_is_named_exists() {
     }
 }
 
+/// The rows of the tables of the page of LVM's states that have the column of this title, with that cell.
+fn states(title: &str) -> Vec<(String, String)> {
+    let text = page("docs/developers/lvm-states.md");
+    let (mut column, mut rows) = (None, Vec::new());
+    for line in text.lines() {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        if !line.starts_with('|') {
+            column = None;
+        } else if column.is_none() {
+            column = Some(cells.iter().position(|cell| *cell == title));
+        } else if let Some(Some(at)) = column {
+            rows.push((cells[1].to_owned(), cells[at].to_owned()));
+        }
+    }
+    assert!(rows.len() > 30, "{rows:?}");
+    rows
+}
+
+#[test]
+fn what_the_page_of_lvms_states_names_is_there() {
+    let tests = text_below(&top().join("tests"));
+    let is_there = |case: &str| {
+        let name = case.rsplit("::").next().unwrap();
+        case == "tests/shared" || tests.contains(&format!("fn {name}(")) || has_row(name)
+    };
+    let code = text_below(&top().join("src/driver/lvm"));
+    let is_asked = |field: &str| code.contains(field);
+    let told = page("docs/on-call.md") + &page("docs/schemas/doctor.json");
+    let is_told = |word: &str| told.contains(word);
+    let columns: [(&str, &dyn Fn(&str) -> bool); 3] = [
+        ("case", &is_there),
+        ("asked", &is_asked),
+        ("told by", &is_told),
+    ];
+    for (title, is_so) in columns {
+        for (state, cell) in states(title) {
+            let missing: Vec<&str> = spans(&cell).filter(|span| !is_so(span)).collect();
+            assert_eq!(missing, Vec::<&str>::new(), "{title}: {state}");
+        }
+    }
+}
+
 /// The parts of names in a list of tests/guest.
 fn listed(name: &str) -> Vec<String> {
     let list = page(&format!("tests/guest/{name}.txt"));

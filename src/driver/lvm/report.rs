@@ -174,10 +174,7 @@ impl ReportRow {
             spread: Spread::of_report(&self.lv_layout, self.stripes, self.data_stripes),
             lock: self.lock(),
             merge: self.merge(),
-            health: match &*self.lv_snapshot_invalid {
-                OVERFLOWED => OVERFLOWED.to_owned(),
-                _ => self.lv_health_status,
-            },
+            health: self.health(),
             tags: self.lv_tags,
             layout: self.lv_layout,
             role: self.lv_role,
@@ -191,6 +188,18 @@ impl ReportRow {
             metadata_free: self.vg_mda_free,
             warned: false,
         })
+    }
+
+    /// Of a thin volume whose pool the kernel has given up, only the letter of `lv_attr` says so. Source: lvs(8),
+    /// "`lv_attr`"; lvm2 lib/report/report.c, `_lvhealthstatus_disp`.
+    fn health(&self) -> String {
+        let is_failed = self.lv_attr.chars().nth(8) == Some('F');
+        match (&*self.lv_snapshot_invalid, &*self.lv_health_status) {
+            (OVERFLOWED, _) => OVERFLOWED,
+            (_, "") if is_failed => "failed",
+            (_, health) => health,
+        }
+        .to_owned()
     }
 
     /// Of a thin volume `lv_merging` says nothing. Source: lvs(8), "`lv_attr`"; lvm2 lib/report/report.c,

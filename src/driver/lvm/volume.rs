@@ -33,8 +33,8 @@ pub struct Volume {
     pub writable: Option<bool>,
     /// Whether only the kernel has it read-only: LVM's metadata says that it may be written.
     pub overridden: bool,
-    /// `lv_health_status`: empty if it is well; "partial", "refresh needed", …; and
-    /// `lv_snapshot_invalid`, which is not told there.
+    /// `lv_health_status`: empty if it is well; "partial", "refresh needed", …; and what is not told there:
+    /// `lv_snapshot_invalid`, and that a thin volume has "failed".
     pub health: String,
     /// Its kind (`lv_layout`): "linear", "thin,sparse", "raid,raid1", …
     pub layout: String,
@@ -93,6 +93,14 @@ impl Volume {
 
     pub fn is_pool(&self) -> bool {
         self.layout.contains("pool")
+    }
+
+    /// The kind of the cache that is before it: "cache" or "writecache". Source: lvm2 lib/metadata/lv.c,
+    /// `lv_layout_and_role`.
+    pub fn cache(&self) -> Option<&'static str> {
+        ["cache", "writecache"]
+            .into_iter()
+            .find(|kind| !self.is_pool() && self.layout.split(',').any(|part| part == *kind))
     }
 
     /// Finds a volume by name in a list sorted by name (binary search: a list may have thousands).

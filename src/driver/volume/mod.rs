@@ -18,7 +18,7 @@ pub(crate) use act::{
 pub use decide::{
     Content, Decision, Doubt, Elsewhere, Facts, Grow, Lvm, Making, Openers, Permit, Place, Purpose,
     Reason, Refusal, Uses, Wish, extend_pool, not_active, repair_pool, require_header,
-    require_lease, require_no_fault, require_opened, users, wider,
+    require_lease, require_no_fault, require_opened, require_sound, users, wider,
 };
 pub use device::{Device, Inside, Pinned};
 pub(crate) use job::Job;

@@ -9,6 +9,7 @@ pub mod meanwhile;
 mod partial;
 mod pending;
 mod sectors;
+mod states;
 mod subvolumes;
 mod swapped;
 mod unfinished;

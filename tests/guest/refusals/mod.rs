@@ -199,6 +199,17 @@ refusals! {
             # What is on that disk goes with it.
             vgreduce -qq $vg /dev/mapper/of-snapshot; dmsetup remove --retry of-snapshot",
     }
+    cache_unwell {
+        // What is cached cannot be written back.
+        prepare: "mkfs.ext4 -q -b 4096 $dev; lvchange -qq -an $vg/data; lvcreate -qq -y -an -Z n -L 8m -n fast $vg
+            lvconvert -qq -y --type writecache --cachesettings block_size=4096 --cachevol fast $vg/data
+            lvchange -qq -ay $vg/data; dd if=$dev of=$dir/head bs=4096 count=16 status=none
+            dd if=$dir/head of=$dev conv=notrunc,fsync status=none; rm $dir/head
+            eval \"$bad\"; ! dmsetup message $dev 0 flush
+            until lvs --noheadings -o lv_health_status $vg/data | grep error > /dev/null; do sleep 0.1; done",
+        says: "the writecache of cache-unwell/data has a fault (error)",
+        undo: "eval \"$well\"; told lvchange -an",
+    }
     another_device {
         prepare: "lvcreate -qq -y -n other -L 32m $vg
             uuid=$(dmsetup info -c --noheadings -o uuid ${dev%data}other)

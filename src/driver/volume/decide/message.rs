@@ -200,6 +200,12 @@ impl Reason {
                  run `{}`: LVM goes on with the merge",
                 anew(id, None)
             ),
+            Self::CacheUnwell { kind, health } => format!(
+                "the {kind} of {id} has a fault ({health}), so what is written to {id} may be lost, and no pod gets it to \
+                 write. Look what its disk has (`dmesg`, `lvs -a -o +devices {vg}`). When the disk works again, end what \
+                 uses {id}, and run `{}`. A pod with readOnly still reads what it holds",
+                anew(id, None)
+            ),
             Self::AnotherDevice => format!(
                 "the active device {device} is not the logical volume that LVM now calls {id}. Run \
                  `dmsetup remove {} && lvchange -ay {id}`",

@@ -93,6 +93,11 @@ pub enum Reason {
     SnapshotFull,
     MergeWaits,
     MergeFailed,
+    /// A cache before it has failed. `kind`: "cache" or "writecache".
+    CacheUnwell {
+        kind: &'static str,
+        health: String,
+    },
     AnotherDevice,
     Suspended(String),
     /// The volume below an open encrypted one is suspended. LVM waits for it too, since LVM reads what is inside.
@@ -198,6 +203,7 @@ impl Reason {
                 | Self::Partial
                 | Self::SnapshotFull
                 | Self::MergeFailed
+                | Self::CacheUnwell { .. }
                 | Self::Suspended(_)
                 | Self::SuspendedInside(_)
                 | Self::NoPool(_)

@@ -215,6 +215,7 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Rea
         };
     }
     require_lasting(volume, wish)?;
+    require_sound(volume, wish.read_only)?;
     if let Some(pool) = pool {
         require_usable_pool(pool, wish)?;
     }
@@ -229,6 +230,25 @@ fn require_lasting(volume: &Volume, wish: &Wish) -> Result<(), Reason> {
         Some(Merge::Failed) => Err(Reason::MergeFailed),
         Some(Merge::Runs) | None => Ok(()),
     }
+}
+
+/// Fails if what keeps the volume's data has failed: its pool, which then answers nothing, or a cache before it, which
+/// may lose what is written.
+pub fn require_sound(volume: &Volume, is_to_be_read: bool) -> Result<(), Reason> {
+    let health = volume.health.clone();
+    match (volume.pool_id(), volume.cache()) {
+        (Some(pool), _) if health == "failed" => Err(Reason::PoolUnwell { pool, health }),
+        (_, Some(kind)) if !is_to_be_read && is_of_cache(&health) => {
+            Err(Reason::CacheUnwell { kind, health })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether the kernel says of a cache that it keeps no writes any more. A `partial` one may be whole. Source: lvm2
+/// lib/report/report.c, `_lvhealthstatus_disp`.
+fn is_of_cache(health: &str) -> bool {
+    ["failed", "metadata_read_only", "error"].contains(&health)
 }
 
 /// Fails unless this node has the lock of a volume in a shared group, or may try to get it.

@@ -12,7 +12,7 @@ use driver::lvm::{LeaseState, Merge, Volume};
 use driver::names::Shown;
 use driver::volume::{
     Content, Decision, Device, Facts, Place, Reason, extend_pool, repair_pool, require_lease,
-    require_no_fault,
+    require_no_fault, require_sound,
 };
 use std::path::PathBuf;
 
@@ -189,6 +189,11 @@ impl Health {
         let Volume { id, health, .. } = &self.volume;
         if health.is_empty() {
             return None;
+        }
+        if let Err(reason) = require_sound(&self.volume, false) {
+            let finding = Finding::warning("volume-health", reason.message(id)).word(health);
+            let command = format!("lvs -a -o +devices,lv_health_status {}", id.vg());
+            return Some(finding.run(command));
         }
         let finding = Finding::warning("volume-health", format!("LVM says {health:?}"));
         let finding = finding.word(health);

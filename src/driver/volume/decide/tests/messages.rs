@@ -203,6 +203,14 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::SnapshotFull,
         Reason::MergeWaits,
         Reason::MergeFailed,
+        Reason::CacheUnwell {
+            kind: "cache",
+            health: text("failed7"),
+        },
+        Reason::CacheUnwell {
+            kind: "writecache",
+            health: text("error7"),
+        },
         Reason::AnotherDevice,
         Reason::Suspended(text("vg7-web7")),
         Reason::Suspended(text("vg7-pool7_tdata")),

@@ -324,6 +324,7 @@ pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
         && facts.openers.as_ref().is_none_or(Openers::is_nobody);
     let has_room = volume.metadata_free.get() >= 1024;
     let is_writable = has_room
+        && (volume.layout != "cache" || volume.health != "failed")
         && !facts.read_only
         && facts.read_only_disk.is_none()
         && volume.writable != Some(false);

@@ -146,7 +146,7 @@ pub const ROOMS: [See; 6] = [
 ];
 
 /// Faults of a volume that LVM shows.
-pub const ODDITIES: [See; 26] = [
+pub const ODDITIES: [See; 27] = [
     |_| (),
     |f| volume(f).layout = "thin,pool".into(),
     |f| lose(f),
@@ -174,6 +174,10 @@ pub const ODDITIES: [See; 26] = [
     |f| volume(f).open = true,
     |f| volume(f).merge = Some(Merge::Waits),
     |f| volume(f).merge = Some(Merge::Failed),
+    |f| {
+        volume(f).layout = "cache".into();
+        volume(f).health = "failed".into();
+    },
     |f| volume(f).merge = Some(Merge::Runs),
     |f| tags(f, "flexvolume.fs=ext4:u"),
 ];
