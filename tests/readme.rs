@@ -1,6 +1,7 @@
 //! The pages agree with the driver, and their links lead somewhere.
 #![allow(clippy::restriction, clippy::disallowed_methods)]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -291,25 +292,63 @@ fn states(title: &str) -> Vec<(String, String)> {
 #[test]
 fn what_the_page_of_lvms_states_names_is_there() {
     let tests = text_below(&top().join("tests"));
-    let is_there = |case: &str| {
-        let name = case.rsplit("::").next().unwrap();
-        case == "tests/shared" || tests.contains(&format!("fn {name}(")) || has_row(name)
-    };
     let code = text_below(&top().join("src/driver/lvm"));
-    let is_asked = |field: &str| code.contains(field);
     let told = page("docs/on-call.md") + &page("docs/schemas/doctor.json");
-    let is_told = |word: &str| told.contains(word);
-    let columns: [(&str, &dyn Fn(&str) -> bool); 3] = [
-        ("case", &is_there),
-        ("asked", &is_asked),
-        ("told by", &is_told),
-    ];
-    for (title, is_so) in columns {
+    let is_there = |title: &str, span: &str| match title {
+        "case" => {
+            let name = span.rsplit("::").next().unwrap();
+            span == "tests/shared" || tests.contains(&format!("fn {name}(")) || has_row(name)
+        }
+        "asked" => code.contains(span),
+        _ => told.contains(span),
+    };
+    for title in ["case", "asked", "told by"] {
         for (state, cell) in states(title) {
-            let missing: Vec<&str> = spans(&cell).filter(|span| !is_so(span)).collect();
+            let missing: Vec<&str> = spans(&cell).filter(|span| !is_there(title, span)).collect();
             assert_eq!(missing, Vec::<&str>::new(), "{title}: {state}");
         }
     }
+}
+
+/// The features of filesystems that the code has by name, and the members of a LUKS2 header that it reads.
+#[test]
+fn each_feature_and_member_that_the_code_knows_is_on_the_page_of_other_states() {
+    let text = page("docs/developers/other-states.md");
+    let named: Vec<&str> = spans(&text).collect();
+    let code = code_below(&top().join("src/driver/fs"));
+    let consts = code.split("const ").skip(1);
+    let consts = consts.filter_map(|rest| rest.split(':').next());
+    let is_feature = |name: &&str| {
+        let begins = ["COMPAT_", "INCOMPAT_", "RO_COMPAT_"];
+        begins.iter().any(|prefix| name.starts_with(prefix))
+    };
+    let features: Vec<&str> = consts.filter(is_feature).collect();
+    assert!(features.len() > 6, "{features:?}");
+
+    let layout = page("src/driver/crypt/layout.rs");
+    let mut members = Vec::new();
+    let mut renamed = None;
+    for line in layout.lines().map(str::trim) {
+        if let Some((_, name)) = line.split_once("rename = \"") {
+            renamed = name.split('"').next();
+        } else if let Some((name, _)) = line
+            .strip_prefix("pub ")
+            .and_then(|rest| rest.split_once(": "))
+        {
+            members.push(renamed.take().unwrap_or(name));
+        }
+    }
+    // What no version is known to write is a refusal.
+    members.retain(|name| {
+        *name != "others" && name.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+    });
+    assert!(members.len() > 30, "{members:?}");
+    let missing: BTreeSet<&str> = features
+        .into_iter()
+        .chain(members)
+        .filter(|name| !named.contains(name))
+        .collect();
+    assert_eq!(missing, BTreeSet::new());
 }
 
 /// The parts of names in a list of tests/guest.
