@@ -124,7 +124,7 @@ impl Guest {
     /// Starts the group's locks there. Just after a boot udev may not show their device in time.
     pub fn join(&self) {
         eventually("the start of the locks", || {
-            let start = "vgchange --lockstart vg && lvmlockctl -i | grep -q ^LS";
+            let start = "vgchange --lockstart vg && lvmlockctl -i | grep ^LS > /dev/null";
             self.run(start).status.success()
         });
     }

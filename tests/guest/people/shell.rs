@@ -94,7 +94,7 @@ fn status_shows_what_is_unwell() {
 
 const JOURNAL: &str = r#""$0" mount /run/fields "$1" > /dev/null || true
 "$0" unmount /nonexistent/x > /dev/null
-until journalctl --quiet FLEXVOLUME_CALL=unmount | grep -q unmount; do sleep 0.1; done
+until journalctl --quiet FLEXVOLUME_CALL=unmount | grep unmount > /dev/null; do sleep 0.1; done
 for field in VOLUME=fields/data POD=shop/web-0 NAME=disk OUTCOME=failed; do
     journalctl --quiet --output=json "FLEXVOLUME_$field" _UID=0
 done

@@ -24,8 +24,8 @@ macro_rules! encrypted {
         concat!(
             "printf key > /run/refusals.key; chmod 600 /run/refusals.key
             options='\"volumegroup\":\"'$vg'\",\"volumeID\":\"data\",\"kubernetes.io/fsType\":\"ext4\"'
-            $lvm mount $other \"{$options,\\\"encryption\\\":\\\"luks2\\\"}\" | grep -q Success
-            $lvm unmount $other | grep -q Success; ",
+            $lvm mount $other \"{$options,\\\"encryption\\\":\\\"luks2\\\"}\" | grep Success > /dev/null
+            $lvm unmount $other | grep Success > /dev/null; ",
             $more
         )
     };
@@ -192,10 +192,10 @@ refusals! {
             # So slow that the disk fails before the merge ends.
             shows delay $lost 2048 2000
             lvchange -ay $vg/data > /dev/null 2>&1 & activates=$!
-            until dmsetup status $dev | grep -q snapshot-merge; do sleep 0.1; done
-            shows error; until dmsetup status $dev | grep -q 'Merge failed'; do sleep 0.1; done
+            until dmsetup status $dev | grep snapshot-merge > /dev/null; do sleep 0.1; done
+            shows error; until dmsetup status $dev | grep 'Merge failed' > /dev/null; do sleep 0.1; done
             shows linear $lost 2048; wait $activates; pvscan -qq --cache",
-        undo: "told lvchange -an; while dmsetup table $dev | grep -q snapshot-merge; do sleep 0.1; done
+        undo: "told lvchange -an; while dmsetup table $dev | grep snapshot-merge > /dev/null; do sleep 0.1; done
             # What is on that disk goes with it.
             vgreduce -qq $vg /dev/mapper/of-snapshot; dmsetup remove --retry of-snapshot",
     }
@@ -359,7 +359,7 @@ refusals! {
     reduced {
         // LVM 2.03.31 looks after the filesystem unless it is told not to, and 2.03.16 cannot be.
         prepare: "lvextend -qq -L 64m $vg/data; mkfs.ext4 -q $dev
-            ignore=; ! lvreduce --help | grep -q -- '--fs ' || ignore='--fs ignore'
+            ignore=; ! lvreduce --help | grep -- '--fs ' > /dev/null || ignore='--fs ignore'
             lvreduce -qq $ignore -f -L 32m $vg/data",
         undo: "told lvextend",
     }

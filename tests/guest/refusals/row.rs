@@ -67,7 +67,7 @@ told() {
     [ -n "$line" ] || { echo "no message prints $begins" >&2; return 1; }
     for word; do [[ $word != [A-Z]*=* ]] || line=${line/"${word%%=*}"/"${word#*=}"}; done
     # A passphrase is read once it is asked for, and what was typed before is thrown away.
-    { [ -z "${answer-}" ] || sleep 1; yes "${answer-yes}" | head -n 9; } | script -qec "$line" /dev/null >&2
+    { [ -z "${answer-}" ] || sleep 1; yes "${answer-yes}" | head -n 99; } | script -qec "$line" /dev/null >&2
 }
 "#;
 const END: &str = "[ ! -e $dir/pids ] || kill $(cat $dir/pids)\nrm -f $dir/pids\n";
