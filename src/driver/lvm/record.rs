@@ -101,6 +101,13 @@ impl Record {
         })
     }
 
+    /// Whether a tag could lead to mkfs, now or later: mkfs has begun, or the permission is not a day old.
+    pub fn may_allow_mkfs(&self, now: u64) -> bool {
+        let is_recent = |given: u64| now.saturating_sub(given) < A_DAY;
+        let permission = self.permission.as_ref();
+        self.new || self.making.is_some() || permission.is_some_and(|(_, given)| is_recent(*given))
+    }
+
     /// The tags that say which filesystem the volume holds, or is getting.
     pub fn content_tags(&self) -> impl Iterator<Item = &str> {
         self.tags_of(&CONTENT)

@@ -141,6 +141,8 @@ struct ReportRow {
     vg_free: Bytes,
     #[serde(deserialize_with = "bytes")]
     vg_mda_free: Bytes,
+    #[serde(deserialize_with = "number")]
+    vg_missing_pv_count: u64,
     vg_lock_type: String,
     lv_lockargs: String,
     pool_lv_uuid: String,
@@ -186,6 +188,7 @@ impl ReportRow {
             extent: self.vg_extent_size,
             free: self.vg_free,
             metadata_free: self.vg_mda_free,
+            missing: self.vg_missing_pv_count,
             warned: false,
         })
     }
@@ -231,7 +234,7 @@ impl ReportRow {
 
 pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,origin_size,lv_time,lv_tags,lv_active,\
     lv_kernel_major,lv_kernel_minor,lv_device_open,lv_permissions,lv_attr,lv_health_status,lv_snapshot_invalid,lv_merge_failed,lv_layout,lv_role,pool_lv,origin,data_percent,\
-    metadata_percent,vg_extent_size,vg_free,vg_mda_free,vg_lock_type,lv_lockargs,pool_lv_uuid,stripes,data_stripes";
+    metadata_percent,vg_extent_size,vg_free,vg_mda_free,vg_missing_pv_count,vg_lock_type,lv_lockargs,pool_lv_uuid,stripes,data_stripes";
 pub(super) const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_mda_free,vg_mda_size,vg_extent_size,vg_missing_pv_count,vg_exported";
 
 /// Settings that an administrator may have changed in lvm.conf(5) for people to read: without them tags

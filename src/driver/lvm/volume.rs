@@ -50,6 +50,8 @@ pub struct Volume {
     pub free: Bytes,
     /// Free space for LVM's metadata of the group (`vg_mda_free`), on the disk that has least.
     pub metadata_free: Bytes,
+    /// How many disks its group lacks (`vg_missing_pv_count`).
+    pub missing: u64,
     pub spread: Spread,
     /// The lock that an activation of the volume takes, if nodes share its group.
     pub lock: Option<Lease>,

@@ -188,3 +188,52 @@ fn a_bad_page_at_the_end_of_a_whole_filesystem_keeps_nobody_from_it() {
         }
     }
 }
+
+#[test]
+fn what_can_wait_is_not_written_into_a_group_that_lacks_a_disk() {
+    let node = Node::with_config(Mode::Attach, "deactivate = true");
+    let (disks, group) = Disk::several("lacking", 2, 200 * MIB);
+    let [here, away] = [0, 1].map(|number| disks[number].path());
+    for (lv, disk) in [("data", &here), ("blank", &here), ("other", &away)] {
+        sh(&format!(
+            "lvcreate -qq -y -W y -L 32m -n {lv} lacking {disk}"
+        ));
+    }
+    let volume = Volume::new(&group, "data");
+    sh(&format!("mkfs.ext4 -q {}", volume.device()));
+    let given = "flexvolume.mayformat=data-0:1700000000"; // in 2023
+    group.lv("lvchange", &["--addtag", given], "data");
+    group.lv("lvchange", &["-an"], "other");
+    // Which change of its metadata LVM has.
+    let change = || sh("vgs --noheadings -o vg_seqno lacking");
+    let before = (group.tags("data"), change());
+    disks[1].fail_wholly();
+
+    node.up("pod", &volume);
+    write_synced(&node.pod_dir("pod", &volume).join("page"), "kept");
+    node.all_down(&["pod"], &volume);
+    assert_eq!((group.tags("data"), change()), before);
+    disks[1].heal();
+    sh("pvscan -qq --cache");
+    let missing = || sh("vgs --noheadings -o vg_missing_pv_count lacking");
+    assert_eq!(missing(), "0");
+    node.visit(&Volume::new(&group, "other"));
+    node.finds(&volume, "kept");
+    let tags = group.tags("data");
+    assert!(
+        tags.contains("flexvolume.fs=ext4:") && !tags.contains(given),
+        "{tags}"
+    );
+
+    // What is made is recorded, or it would not be made.
+    disks[1].fail_wholly();
+    node.visit(&Volume::new(&group, "blank"));
+    let tags = group.tags("blank");
+    assert!(tags.contains("flexvolume.fs=ext4:"), "{tags}");
+    disks[1].heal();
+    sh("pvscan -qq --cache");
+    assert_eq!(missing(), "1");
+    let (said, _) = node.says(&["doctor"]);
+    agreeing(told(&said, "vgextend --restoremissing"));
+    assert_eq!(missing(), "0");
+}

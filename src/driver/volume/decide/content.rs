@@ -190,8 +190,11 @@ pub fn of_filesystem(
         return Err(Reason::SeveralDevices(fs));
     }
     require_writable(facts, volume, wish)?;
+    // Every other tag about its content is out of date from now on: a permission to format was for other content.
+    let is_due = made.is_none() || record.content_tags().count() != 1;
+    let is_recorded = is_due && !waits(facts, volume);
     // Before it is mounted it is recorded, where a tag would allow mkfs.
-    if record.making.is_some() || record.permission.is_some() {
+    if is_recorded && (record.making.is_some() || record.permission.is_some()) {
         require_metadata_room(volume.metadata_free, 1)?;
     }
     let missing = found.device.get().saturating_sub(found.covers.get());
@@ -203,11 +206,16 @@ pub fn of_filesystem(
             FsType::Ext2 => Grow::Before,
             _ => Grow::After,
         },
-        // Every other tag about its content is out of date from now on: a permission to format was for other
-        // content.
-        record: made.is_none() || record.content_tags().count() != 1,
+        record: is_recorded,
         alive: None,
     }))
+}
+
+/// Whether the record of a filesystem that was found waits until all disks of the group are there. A change of LVM's
+/// metadata that a disk misses makes that disk stale, and LVM leaves it out when it is back (vgextend(8),
+/// `--restoremissing`). A tag that would allow mkfs does not wait.
+fn waits(facts: &Facts, volume: &Volume) -> bool {
+    volume.missing > 0 && !volume.record.may_allow_mkfs(facts.now)
 }
 
 /// Fails if the call wants the other kind of volume, by LVM's tags or by the device that is mounted.

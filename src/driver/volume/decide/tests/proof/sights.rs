@@ -152,6 +152,7 @@ pub const ODDITIES: [See; 27] = [
     |f| lose(f),
     |f| volume(f).health = "partial".into(),
     |f| volume(f).metadata_free = Bytes::new(0),
+    |f| volume(f).missing = 1,
     |f| volume(f).health = "snapshot invalid".into(),
     |f| volume(f).uuid = LvUuid::of("another"),
     |f| unused_table(f),
