@@ -51,6 +51,24 @@ pub fn has_unknown_features(said: &str) -> bool {
     features.iter().any(|words| said.contains(words))
 }
 
+/// Why the kernel adds no mount. Its error code is that of a full disk, so mounts are counted. `None`: that is not why.
+/// Source: Linux' Documentation/admin-guide/sysctl/fs.rst, "mount-max".
+pub fn too_many_mounts(kernel: &Kernel) -> Option<String> {
+    /// A mount appears at each place where its directory is seen, and each counts.
+    const PLACES: usize = 64;
+    let most = kernel.read(Path::new("/proc/sys/fs/mount-max")).ok()?;
+    let most: usize = most.trim().parse().ok()?;
+    let has = Table::read(kernel).ok()?.rows().len();
+    let is_near = has.saturating_add(PLACES) > most;
+    is_near.then(|| {
+        format!(
+            "the kernel allows {most} mounts in a mount namespace (`sysctl fs.mount-max`), and {has} are there: run \
+             `sysctl -w fs.mount-max={}`, and look who leaves so many (`findmnt`)",
+            most.saturating_mul(2)
+        )
+    })
+}
+
 /// A command on the filesystem of a volume, for a person. An encrypted volume is closed by then.
 pub fn by_hand(id: &LvId, node: &Node, command: &str) -> String {
     let device = id.device();

@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use nix::libc::{EBUSY, EINVAL, ENOENT, ESTALE};
+use nix::libc::{EBUSY, EINVAL, ENOENT, ENOSPC, ESTALE};
 use nix::mount::MsFlags;
 
 use crate::host::{Command, Effect, Host, Kernel, Lock};
@@ -60,7 +60,7 @@ fn with(host: &Host, work: &'static str, id: u64, flags: MsFlags, lock: &Lock) -
 
 /// The kernel's answer, if the caller may know what to do about it.
 fn run(host: &Host, command: Command) -> Result<io::Result<()>> {
-    let output = host.run(&command.accept(&[0, ENOENT, EBUSY, EINVAL, ESTALE]))?;
+    let output = host.run(&command.accept(&[0, ENOENT, EBUSY, EINVAL, ENOSPC, ESTALE]))?;
     Ok(match output.code {
         0 => Ok(()),
         code => Err(io::Error::from_raw_os_error(code)),

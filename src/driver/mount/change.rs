@@ -1,6 +1,6 @@
 //! Mounts what was decided on, looks what the kernel has mounted, and unmounts.
 
-use super::advice::{busy, has_unknown_features, twin, unwritable, without_data};
+use super::advice::{busy, has_unknown_features, too_many_mounts, twin, unwritable, without_data};
 use super::alone;
 use super::table::{Row, Table, mounted_at};
 use crate::host::{Command, DeviceNumber, Host, Kernel, KernelLog, Lock, Node};
@@ -8,7 +8,7 @@ use crate::names::{Filesystem, FsType, LvId, Shown};
 use crate::options::MountOptions;
 use crate::reply::after_undo;
 use anyhow::{Context, Error, Result, anyhow, bail};
-use nix::libc::{EBUSY, EINVAL, ENOENT};
+use nix::libc::{EBUSY, EINVAL, ENOENT, ENOSPC};
 use nix::mount::MsFlags;
 use std::io;
 use std::path::Path;
@@ -58,6 +58,8 @@ pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Re
     };
     let said = log.about(&format!("dm-{}", source.number.minor));
     let is_twin = fs == FsType::Btrfs && error.to_string().contains("File exists");
+    let is_full = error.to_string().contains("No space left on device");
+    let too_many = is_full.then(|| too_many_mounts(host.kernel)).flatten();
     let mut error = Error::from(error);
     if !said.is_empty() {
         error = error.context(format!("the kernel says \"{said}\""));
@@ -69,6 +71,8 @@ pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Re
     ));
     Err(if is_twin {
         error.context(twin(source))
+    } else if let Some(too_many) = too_many {
+        error.context(too_many)
     } else if has_unknown_features(&said) {
         let helps = without_data(fs, id, node.name != id.device());
         error.context(if source.is_new {
@@ -166,7 +170,19 @@ pub fn bind(host: &Host, from: &Row, dir: &Path, flags: MsFlags, lock: &Lock) ->
     } else {
         alone::bind(host, (at, from.id), dir, flags, lock)?
     };
+    let bound = bound.map_err(|error| explained(host.kernel, error));
     bound.with_context(|| format!("binding {} to {}", at.shown(), dir.shown()))
+}
+
+/// The error of a bind, with what the kernel means by it.
+fn explained(kernel: &Kernel, error: io::Error) -> Error {
+    let is_full = error.raw_os_error() == Some(ENOSPC);
+    let why = is_full.then(|| too_many_mounts(kernel)).flatten();
+    let error = Error::from(error);
+    match why {
+        Some(why) => error.context(why),
+        None => error,
+    }
 }
 
 /// Puts a mount with these [restrictions](super::restrictions) and no others in place of the mount `row`, which is at

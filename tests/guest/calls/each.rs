@@ -1,6 +1,6 @@
 //! Each call-out by itself.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::prelude::*;
 
@@ -65,6 +65,34 @@ fn a_record_that_cannot_be_written_is_told_with_the_mount() {
     assert!(told, "{mounted:?}");
     assert_eq!(group.tags("data"), "");
     node.down("pod", &volume);
+}
+
+#[test]
+fn the_limit_of_mounts_is_named_where_it_is_reached() {
+    const LIMIT: &str = "/proc/sys/fs/mount-max";
+    let (_group, volume) = Group::with_data("mount-max");
+    let node = Node::new(Mode::MountOnly);
+    node.visit(&volume);
+    let _well = Finally(format!(
+        "sysctl -qw fs.mount-max={}",
+        read(Path::new(LIMIT)).trim()
+    ));
+    let read_only = volume.clone().read_only();
+    // The third is bound by a process of its own, for its flags.
+    for (pod, volume) in [
+        ("mounted", &volume),
+        ("bound", &volume),
+        ("reads", &read_only),
+    ] {
+        let number = read(Path::new("/proc/self/mountinfo")).lines().count();
+        sh(&format!("sysctl -qw fs.mount-max={number}"));
+        let failed = node.mount(pod, volume);
+        failed.is_failure(&["fs.mount-max"]);
+        assert_eq!(mount_at(&node.pod_dir(pod, volume)), None);
+        sh(failed.command("sysctl -w").unwrap());
+        node.up(pod, volume);
+    }
+    node.all_down(&["mounted", "bound", "reads"], &volume);
 }
 
 #[test]
