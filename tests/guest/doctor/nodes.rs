@@ -130,3 +130,19 @@ fn a_plugin_directory_that_anybody_may_write_is_named() {
     fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).unwrap();
     node.is_ill("plugin-directory", "", "");
 }
+
+/// LVM has had no clvmd since 2.03, and leaves such a group out of each report.
+#[test]
+fn a_group_that_clvmd_left_is_named_with_what_takes_its_mark_away() {
+    let (node, group, volume) = Node::with_data(Mode::MountOnly, "clustered");
+    node.write("pod", &volume, "kept");
+    group.lv("lvchange", &["-an"], "data");
+    bash(
+        "file=/run/clustered.meta; vgcfgbackup -qq -f $file clustered
+        sed -i '0,/status = .*/s//status = [\"RESIZEABLE\", \"READ\", \"WRITE\", \"CLUSTERED\"]/' $file
+        vgcfgrestore -qq -f $file clustered",
+    );
+    let refused = node.refuses_mount(&volume, &["[no-group]"]);
+    agreeing(refused.command("vgchange --lock-type").unwrap());
+    node.finds(&volume, "kept");
+}

@@ -10,6 +10,7 @@ const LOOKS: &str = "btrfs check |dmesg|dmsetup info |dmsetup ls |dumpe2fs -h |e
 #[rustfmt::skip] // a row is a line
 pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("open-unseen", "targetcli ls", "no guest has an iSCSI target"),
+    ("no-group", "vgchange --lock-type ", "tests/guest/doctor/nodes.rs"),
     ("no-locks", "systemctl start ", "no guest has systemd"),
     ("no-locks", "vgchange --lockstart ", "tests/shared/obstacles.rs"),
     ("no-locks", "vgchange -an ", "tests/shared/obstacles.rs"),
