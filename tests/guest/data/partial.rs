@@ -237,3 +237,31 @@ fn what_can_wait_is_not_written_into_a_group_that_lacks_a_disk() {
     agreeing(told(&said, "vgextend --restoremissing"));
     assert_eq!(missing(), "0");
 }
+
+#[test]
+fn no_filesystem_is_to_be_repaired_while_lvm_says_that_its_raid_is_not_well() {
+    let node = Node::new(Mode::MountOnly);
+    let (disks, group) = Disk::several("unwell", 2, 200 * MIB);
+    sh("lvcreate -qq -y -W y --type raid1 -m1 --nosync -L 64m -n data unwell");
+    let volume = Volume::new(&group, "data");
+    node.write("pod", &volume, "kept");
+    let device = volume.device();
+    bash(&format!(
+        "debugfs -w -R 'clri <2>' {device}; debugfs -w -R 'set_super_value state 2' {device}"
+    ));
+    let advice = || {
+        node.mount("refused", &volume)
+            .command("e2fsck -f")
+            .is_some()
+    };
+    assert!(advice());
+    disks[1].fail_wholly();
+    let failed = node.mount("refused", &volume);
+    failed.is_failure(&[
+        "checking the filesystem of unwell/data",
+        "LVM says \"partial\"",
+    ]);
+    assert!(!advice());
+    sh(failed.command("lvs ").unwrap());
+    disks[1].heal();
+}

@@ -182,14 +182,8 @@ impl FirstMount<'_> {
         let (how, node) = (&self.how, &self.on.node);
         if how.check {
             let all = how.grow == Grow::Before;
-            fs::check(host, node, all, self.lock).map_err(|error| {
-                let repair = by_hand(&self.volume.id, node, "e2fsck -f");
-                Error::from(error).context(format!(
-                    "checking the filesystem of {}; {IF_E2FSCK_IS_OLD}; if the filesystem has errors, save what is \
-                     needed and repair it with {repair}",
-                    self.volume.id
-                ))
-            })?;
+            fs::check(host, node, all, self.lock)
+                .map_err(|error| Error::from(error).context(self.if_check_fails()))?;
         }
         if how.grow == Grow::Before
             && let Err(error) = fs::grow(host, how.filesystem.fs, node, self.dir, self.lock)
@@ -202,6 +196,25 @@ impl FirstMount<'_> {
             self.record()?;
         }
         Ok(remark)
+    }
+
+    /// What to do if e2fsck fails. It takes what RAID cannot read any more for errors of the filesystem, and would write
+    /// there.
+    fn if_check_fails(&self) -> String {
+        let Volume { id, health, .. } = &self.volume;
+        if !health.is_empty() {
+            return format!(
+                "checking the filesystem of {id}, of which LVM says \"{health}\": what e2fsck finds may come from its \
+                 disks. Do not repair the filesystem before they are well (`lvs -a -o +devices,lv_health_status {}`, \
+                 `dmesg`)",
+                id.vg()
+            );
+        }
+        let repair = by_hand(id, &self.on.node, "e2fsck -f");
+        format!(
+            "checking the filesystem of {id}; {IF_E2FSCK_IS_OLD}; if the filesystem has errors, save what is needed and \
+             repair it with {repair}"
+        )
     }
 
     fn is_recorded_first(&self) -> bool {
