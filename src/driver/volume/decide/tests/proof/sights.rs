@@ -146,7 +146,7 @@ pub const ROOMS: [See; 6] = [
 ];
 
 /// Faults of a volume that LVM shows.
-pub const ODDITIES: [See; 27] = [
+pub const ODDITIES: [See; 28] = [
     |_| (),
     |f| volume(f).layout = "thin,pool".into(),
     |f| lose(f),
