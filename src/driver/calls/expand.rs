@@ -10,8 +10,8 @@ use crate::mount::Row;
 use crate::names::{Bytes, FsType, Shown};
 use crate::reply::Reply;
 use crate::volume::{
-    Decision, Device, Facts, HeldLocks, Inside, Job, Purpose, Step, Subject, give_up, require_fit,
-    wider,
+    Decision, Device, Facts, HeldLocks, Inside, Job, Purpose, Step, Subject, Uses, give_up,
+    require_fit, wider,
 };
 
 /// `expandfs <options> <device> <dir> <new> <old>` and `expandvolume <options> <dir> <new> <old>`:
@@ -79,26 +79,10 @@ fn grow_all(
     drop(group);
     let lock = locks.of_volume()?;
     if let Some(Inside { device, .. }) = inside {
-        let name = &crypt::name_of(&device.lv_uuid);
-        crypt::resize(host, id.vg(), (name, device.number), lock)
-            .with_context(|| {
-                format!(
-                    "growing what is inside the encrypted volume {id}; if somebody opened that by hand, end its pods: the \
-                     next mount opens it so that it can grow, and grows it"
-                )
-            })?;
+        grow_inside(job.subject, device, lock)?;
     }
-    let rows = uses.iter().flat_map(|uses| &uses.mounts);
-    let writable = rows
-        .map(|mounted| &mounted.row)
-        .filter(|row| !row.is_read_only());
-    let later = match writable.min_by_key(|row| Some(&*row.mount_point) != job.dir) {
-        None => Some("when it is mounted for writing"),
-        Some(row) => {
-            let top = inside.map_or(&on.device, |inside| &inside.device);
-            grow_filesystem(job, top, row, lock)?
-        }
-    };
+    let top = inside.map_or(&on.device, |inside| &inside.device);
+    let later = grow_mounted(job, uses, top, lock)?;
     Ok((size, later))
 }
 
@@ -135,6 +119,37 @@ fn extend(job: &Job, facts: &Facts, device: &Device, size: Bytes, lock: &Lock) -
         );
     }
     Ok(())
+}
+
+/// Has the device inside an encrypted volume fill the volume.
+fn grow_inside(subject: Subject, inside: &Device, lock: &Lock) -> Result<()> {
+    let Subject { host, id, .. } = subject;
+    let name = &crypt::name_of(&inside.lv_uuid);
+    crypt::resize(host, id.vg(), (name, inside.number), lock)
+        .with_context(|| {
+            format!(
+                "growing what is inside the encrypted volume {id}; if somebody opened that by hand, end its pods: the \
+                 next mount opens it so that it can grow, and grows it"
+            )
+        })
+}
+
+/// Grows the filesystem where it is mounted for writing, at the directory of the call if it is there. Returns when it
+/// grows, if not now.
+fn grow_mounted(
+    job: &Job,
+    uses: Option<&Uses>,
+    top: &Device,
+    lock: &Lock,
+) -> Result<Option<&'static str>> {
+    let rows = uses.iter().flat_map(|uses| &uses.mounts);
+    let writable = rows
+        .map(|mounted| &mounted.row)
+        .filter(|row| !row.is_read_only());
+    match writable.min_by_key(|row| Some(&*row.mount_point) != job.dir) {
+        None => Ok(Some("when it is mounted for writing")),
+        Some(row) => grow_filesystem(job, top, row, lock),
+    }
 }
 
 fn grow_filesystem(

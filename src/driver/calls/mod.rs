@@ -62,11 +62,7 @@ pub fn is_by_hand(words: &[OsString]) -> bool {
 
 /// Makes the node match the call, once all of its words are understood.
 pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> {
-    let mut words = Vec::with_capacity(args.len());
-    for (n, arg) in args.iter().enumerate() {
-        let word = arg.to_str();
-        words.push(word.with_context(|| format!("argument {n} of the call is not valid UTF-8"))?);
-    }
+    let words = in_utf8(args)?;
     let Some((name, words)) = words.split_first() else {
         bail!("no call-out given; see `flexvolume-lvm --help`");
     };
@@ -120,6 +116,14 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
             )),
         },
     }
+}
+
+fn in_utf8(args: &[OsString]) -> Result<Vec<&str>> {
+    let words = args.iter().enumerate().map(|(n, arg)| {
+        let word = arg.to_str();
+        word.with_context(|| format!("argument {n} of the call is not valid UTF-8"))
+    });
+    words.collect()
 }
 
 /// Whether a call that names `node` is for this host.

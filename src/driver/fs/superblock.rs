@@ -167,21 +167,10 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         // A backup is the first block of its group, and names the group.
         let block = whole(offset, block_size)?;
         let group = whole(block.checked_sub(first_block)?, blocks_per_group)?;
-        // 16 bits: e2fsprogs writes the largest number for every group that has a larger one.
-        // Kernels before 5.18 leave 0 in the backups that they rewrite when they grow it.
-        let named = fields.le16(0x5A)?;
-        let is_named = named == 0 || named == u16::try_from(group).unwrap_or(u16::MAX);
-        if group == 0 || block >= blocks || !is_named {
+        if group == 0 || block >= blocks || !names_group(fields, group)? {
             return None;
         }
     }
-    // 32 bits, and 8 more for the time after 2106.
-    let time = |low: usize, high: usize| -> Option<u64> {
-        Some(u64::from(fields.le32(low)?) | u64::from(fields.byte(high)?) << 32)
-    };
-    let made = time(0x108, 0x276)?;
-    let written = time(0x30, 0x274)?;
-    let mounted = time(0x2C, 0x275)?;
     let condition = if fields.le16(0x3A)? & STATE_ERRORS != 0 {
         Condition::Errors
     } else if incompat & INCOMPAT_RECOVER != 0 {
@@ -198,13 +187,31 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         sector: block_size,
         condition,
         // Very old tools leave `s_mkfs_time` 0. Growing rewrites the backups, `s_wtime` with them.
-        newest_time: Some(made.max(written).max(mounted)),
+        newest_time: Some(newest_time_of_ext(fields)?),
         in_progress: false,
         // `s_journal_inum`: the journal is a file of the filesystem itself.
         is_part: has_journal && fields.le32(0xE0)? == 0,
         largest: largest_ext(fields, block_size, incompat & INCOMPAT_64BIT != 0),
         alone: None,
     })
+}
+
+/// Whether a backup is that of this group. The number has 16 bits: e2fsprogs writes the largest for every group that has
+/// a larger one. Kernels before 5.18 leave 0 in the backups that they rewrite when they grow the filesystem.
+fn names_group(backup: &Fields, group: u64) -> Option<bool> {
+    let named = backup.le16(0x5A)?;
+    Some(named == 0 || named == u16::try_from(group).unwrap_or(u16::MAX))
+}
+
+/// When an ext was made, written or mounted last. A time has 32 bits, and 8 more after 2106.
+fn newest_time_of_ext(fields: &Fields) -> Option<u64> {
+    let time = |low: usize, high: usize| -> Option<u64> {
+        Some(u64::from(fields.le32(low)?) | u64::from(fields.byte(high)?) << 32)
+    };
+    let made = time(0x108, 0x276)?;
+    let written = time(0x30, 0x274)?;
+    let mounted = time(0x2C, 0x275)?;
+    Some(made.max(written).max(mounted))
 }
 
 /// The largest size of an ext: its blocks, without the feature `64bit`, and its inodes have numbers of 32 bits. Source:

@@ -118,19 +118,12 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     let rehearsed = (!args.options.is_empty()).then(|| args.rehearsed());
     let rehearsed = rehearsed.transpose()?;
     let inventory = Inventory::take(host, config)?;
-    let request = Request {
-        fs: args.fs,
-        read_only: args.ro,
-        patience: PATIENCE,
-        tries: true,
-        ..Request::default()
-    };
     let mut report = CheckReport::default();
     let mut unknown = String::new();
     let is_one = if let Some(options) = &rehearsed {
         let request = Request {
             options: Some(options),
-            ..request
+            ..args.request()
         };
         let (verdict, _) = inventory.verdict(&options.id, request);
         report.volumes.push(Checked::named(verdict));
@@ -139,25 +132,7 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
         let choice;
         (choice, unknown) = inventory.choose(&args.names)?;
         report.beside_volumes = beside_volumes(&inventory, &choice);
-        let is_pool = |id: &&LvId| inventory.volume(id).is_some_and(Volume::is_pool);
-        let ids = choice.ids.iter();
-        let ids = ids.filter(|id| choice.named.contains(id) || !is_pool(id));
-        for id in ids {
-            match inventory.volume(id) {
-                Some(volume) if !choice.named.contains(id) => {
-                    let request = Request {
-                        read_only: args.ro || inventory.is_only_read(volume),
-                        ..request
-                    };
-                    let checked = one_of_many(&inventory, volume, request);
-                    report.volumes.extend(checked);
-                }
-                _ => {
-                    let (verdict, _) = inventory.verdict(id, request);
-                    report.volumes.push(Checked::named(verdict));
-                }
-            }
-        }
+        report.volumes = chosen(&inventory, &choice, args);
         choice.one().is_some()
     };
     report.count();
@@ -178,6 +153,29 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     printed.code = u8::from(!unknown.is_empty() || others.iter().any(|number| *number > 0));
     printed.stderr = unknown;
     Ok(printed)
+}
+
+/// Looks at each volume that was chosen, and at a pool only if it is named.
+fn chosen(inventory: &Inventory, choice: &Choice, args: &Check) -> Vec<Checked> {
+    let mut checked = Vec::new();
+    for id in &choice.ids {
+        let is_named = choice.named.contains(id);
+        let listed = inventory.volume(id);
+        if let Some(volume) = listed.filter(|_| !is_named) {
+            if volume.is_pool() {
+                continue;
+            }
+            let request = Request {
+                read_only: args.ro || inventory.is_only_read(volume),
+                ..args.request()
+            };
+            checked.extend(one_of_many(inventory, volume, request));
+        } else {
+            let (verdict, _) = inventory.verdict(id, args.request());
+            checked.push(Checked::named(verdict));
+        }
+    }
+    checked
 }
 
 /// What is wrong with the groups that were chosen, with volumes that LVM has lost, and with the node if all were chosen.
@@ -205,6 +203,17 @@ fn one_of_many(inventory: &Inventory, volume: &Volume, request: Request) -> Opti
 }
 
 impl Check {
+    /// How each volume is looked at.
+    fn request(&self) -> Request<'_> {
+        Request {
+            fs: self.fs,
+            read_only: self.ro,
+            patience: PATIENCE,
+            tries: true,
+            ..Request::default()
+        }
+    }
+
     /// The options of the mount that `-o` describes. A volume that is named beside `-o` is one of them.
     fn rehearsed(&self) -> Result<Options> {
         let mut options = Map::new();

@@ -6,8 +6,8 @@ use anyhow::{Result, bail};
 
 use super::encrypted::close_unused;
 use crate::config::Config;
-use crate::host::Host;
-use crate::lvm::{self, GroupLeases, LeaseState};
+use crate::host::{Host, Lock};
+use crate::lvm::{self, GroupLeases, LeaseState, Volume};
 use crate::names::{LvId, ObjectName};
 use crate::volume::device::Device;
 use crate::volume::lock;
@@ -51,10 +51,9 @@ pub fn give_up(subject: Subject) {
 /// In a shared group it waits up to `patience` for a call that works on the volume. Tries again if the device is open,
 /// since udev opens it briefly after an unmount.
 pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> {
-    const APART: Duration = Duration::from_millis(500);
-    let Subject { host, config, id } = subject;
-    let (kernel, vg, limit) = (host.kernel, id.vg(), config.limits.query);
-    let may_be_shared = lvm::may_be_shared(host, vg);
+    let Subject { host, id, .. } = subject;
+    let kernel = host.kernel;
+    let may_be_shared = lvm::may_be_shared(host, id.vg());
     if !(asked || may_be_shared) || Look::idle(subject)?.is_none() {
         return Ok(());
     }
@@ -83,37 +82,59 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
         }
         held => held?,
     };
-    if let Some(lock) = volume.as_ref().and_then(|volume| volume.lock.as_ref()) {
-        let locks = GroupLeases::ask(host, vg, limit).of(Some(lock));
-        if Device::find(kernel, id)?.is_none() {
-            // A killed LVM command may have left the lock without a device.
-            if lock.of.is_none() || locks != LeaseState::Held {
-                return Ok(());
-            }
-            // LVM deactivates a pool only together with an active thin volume.
-            if volume.as_ref().is_some_and(|volume| volume.pool.is_some()) {
-                lvm::activate(host, target, Some(&held))?;
-            }
-        } else if locks != LeaseState::Lost
-            // LVM would deactivate it, succeed, and keep its lock. A lost lease keeps no lock.
-            && let Some(obstacle) = locks.obstacle(vg)
-        {
-            bail!(
-                "{id} is not in use here any more, but cannot be given to other nodes: {obstacle}"
-            );
-        }
+    if let Some(volume) = &volume
+        && !is_to_give(subject, volume, &held)?
+    {
+        return Ok(());
     }
+    deactivate_idle(subject, volume.is_some(), target, &held)
+}
+
+/// Whether this node has the lock of a volume of a shared group, for LVM to give back. Activates the volume if a killed
+/// LVM command left the lock without a device.
+fn is_to_give(subject: Subject, volume: &Volume, held: &Lock) -> Result<bool> {
+    let Subject { host, config, id } = subject;
+    let Some(lock) = &volume.lock else {
+        return Ok(true);
+    };
+    let locks = GroupLeases::ask(host, id.vg(), config.limits.query).of(Some(lock));
+    if Device::find(host.kernel, id)?.is_none() {
+        if lock.of.is_none() || locks != LeaseState::Held {
+            return Ok(false);
+        }
+        // LVM deactivates a pool only together with an active thin volume.
+        if volume.pool.is_some() {
+            lvm::activate(host, volume.target(), Some(held))?;
+        }
+    } else if locks != LeaseState::Lost
+        // LVM would deactivate it, succeed, and keep its lock. A lost lease keeps no lock.
+        && let Some(obstacle) = locks.obstacle(id.vg())
+    {
+        bail!("{id} is not in use here any more, but cannot be given to other nodes: {obstacle}");
+    }
+    Ok(true)
+}
+
+/// Deactivates the volume, if nothing uses it. `is_shared`: other nodes wait for it, so a failure is one of the call.
+fn deactivate_idle(
+    subject: Subject,
+    is_shared: bool,
+    target: lvm::Target,
+    held: &Lock,
+) -> Result<()> {
+    const APART: Duration = Duration::from_millis(500);
+    let host = subject.host;
     // LVM itself retries for 5 s (`activation/retry_deactivation`). Only for another node is it worth trying
     // longer.
-    let mut tries: u32 = if volume.is_some() { 5 } else { 1 };
+    let mut tries: u32 = if is_shared { 5 } else { 1 };
     while Look::idle(subject)?.is_some() {
-        let closed = close_unused(subject, &held);
+        let closed = close_unused(subject, held);
         tries = tries.saturating_sub(1);
-        match closed.and_then(|()| lvm::deactivate(host, target, &held)) {
-            Err(_) if tries > 0 && !kernel.pause(APART) => {}
+        match closed.and_then(|()| lvm::deactivate(host, target, held)) {
+            Err(_) if tries > 0 && !host.kernel.pause(APART) => {}
             // The volume is unmounted, and no other node waits for it. A process that still has it in its own
             // mount namespace must not keep a pod from ending.
-            Err(error) if volume.is_none() => {
+            Err(error) if !is_shared => {
                 host.log.about("left-active", &format!("{error:#}"));
                 break;
             }

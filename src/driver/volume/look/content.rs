@@ -128,9 +128,8 @@ impl Look<'_> {
     /// that is beyond doubt.
     fn read(&self, device: &Device, claim: &Arc<File>, flush: bool) -> Result<Content> {
         let record = &self.facts.require_volume()?.record;
-        let (host, node) = (self.subject.host, device.node(self.subject.host.kernel));
+        let host = self.subject.host;
         let size = device.size(host.kernel)?;
-        let superblock = |size| fs::superblock_of(host, size, (claim, &device.path));
         if device.luks.is_none()
             && record.luks_uuid().is_some()
             && let Some(header) = crypt::header_of(host, (claim, &device.path))?
@@ -138,7 +137,7 @@ impl Look<'_> {
             return Ok(Content::Luks(header));
         }
         if let Some(made) = &record.made {
-            match superblock(Some(size)) {
+            match fs::superblock_of(host, Some(size), (claim, &device.path)) {
                 Ok(Some(found)) => {
                     if let Some(fs) = recorded(&found, made) {
                         return self.filesystem(device, fs, found);
@@ -154,6 +153,12 @@ impl Look<'_> {
                 return Ok(self.unnamed(device, seen));
             }
         }
+        self.read_by_blkid(device, claim, flush)
+    }
+
+    /// Has blkid name the content. If it names nothing, the driver's own reading tells.
+    fn read_by_blkid(&self, device: &Device, claim: &Arc<File>, flush: bool) -> Result<Content> {
+        let (host, node) = (self.subject.host, device.node(self.subject.host.kernel));
         let mut found = fs::probe(host, &node)?;
         if found == Probed::Nothing {
             let seen = self.examined(device, claim, Extent::Cached, flush)?;
@@ -176,18 +181,26 @@ impl Look<'_> {
                 return Ok(self.unnamed(device, seen));
             }
         }
+        self.named(device, claim, found)
+    }
+
+    /// The content that blkid has named.
+    fn named(&self, device: &Device, claim: &Arc<File>, found: Probed) -> Result<Content> {
+        let (host, opened) = (self.subject.host, (claim, &*device.path));
         match found {
             Probed::Nothing | Probed::Several => Ok(Content::Several),
             // Of LUKS2 and of LUKS1 blkid says the same.
             Probed::Other(what) if what.to_string() == "crypto_LUKS" => {
-                let header = crypt::header_of(host, (claim, &device.path))?;
+                let header = crypt::header_of(host, opened)?;
                 Ok(header.map_or(Content::Other(what), Content::Luks))
             }
             Probed::Other(what) => Ok(Content::Other(what)),
-            Probed::Filesystem(Filesystem { fs, uuid }) => match superblock(None)? {
-                Some(found) => self.filesystem(device, fs, Superblock { uuid, ..found }),
-                None => Ok(Content::Damaged(fs)),
-            },
+            Probed::Filesystem(Filesystem { fs, uuid }) => {
+                match fs::superblock_of(host, None, opened)? {
+                    Some(found) => self.filesystem(device, fs, Superblock { uuid, ..found }),
+                    None => Ok(Content::Damaged(fs)),
+                }
+            }
         }
     }
 

@@ -94,94 +94,127 @@ pub fn run(host: &Host, config: &Loaded, args: &StatusArgs) -> Result<Printed> {
 }
 
 fn list(inventory: &Inventory, choice: &Choice, args: &StatusArgs) -> Result<Printed> {
-    let mut report = StatusReport::default();
-    let mut rows = Vec::new();
-    let node = NodeHealth::of_choice(inventory, choice);
     if !args.unwell && !args.json {
         inventory.forgo_log();
     }
+    let node = NodeHealth::of_choice(inventory, choice);
+    let mut rows = Vec::new();
+    let mut report = StatusReport::default();
     let names = choice.ids.iter().map(|id| id.vg().as_str());
     let names: BTreeSet<&str> = names
         .chain(choice.groups.iter().map(String::as_str))
         .collect();
-    // Who asks for what is wrong wants to know it all, but nothing is wrong with what is nobody's.
-    let of_list = inventory.patience(SHORTEST);
-    let longest = |volume: &Volume| match args.unwell {
-        true if inventory.is_ours(volume) => None,
-        true => Some(Duration::ZERO),
-        false => Some(of_list),
-    };
     for name in names {
         let group = inventory.groups.iter().find(|group| group.name == name);
         if let Some(group) = group.filter(|_| choice.groups.contains(name)) {
             let health = node.group(inventory, group);
-            let findings = health.findings();
-            if !args.unwell || findings.iter().any(Finding::is_unwell) {
-                rows.push(group_cells(inventory, &health, &findings));
-                report.groups.push(GroupLine {
-                    group: group.name.clone(),
-                    size_bytes: group.size.get(),
-                    free_bytes: group.free.get(),
-                    missing_disks: group.missing,
-                    exported: group.exported,
-                    health: health.word(),
-                });
-            }
+            report.add_group(&mut rows, inventory, &health, args.unwell);
         }
         for id in choice.ids.iter().filter(|id| id.vg().as_str() == name) {
-            let Some(volume) = inventory.volume(id) else {
-                continue;
-            };
-            let (line, _) = Line::of(inventory, volume, longest(volume));
-            if args.unwell && !line.unwell {
-                continue;
+            if let Some(volume) = inventory.volume(id) {
+                report.add_volume(&mut rows, inventory, volume, args.unwell);
             }
-            rows.push(line.cells(inventory, volume));
-            report.volumes.push(line);
         }
     }
-    for (KeptAway { vg, owner, .. }, is_named) in &node.hidden {
-        if !args.unwell || *is_named {
-            rows.push(bare_cells(vg, owner.clone()));
-        }
-        report.not_used.insert(vg.clone(), owner.clone());
-    }
-    for (vg, why) in &node.silent {
-        rows.push(bare_cells(vg.as_str(), red("LVM is silent")));
-        report.silent.insert(vg.to_string(), why.clone());
-    }
-    report.lost = node.lost.iter().map(LvId::to_string).collect();
-    report.disks_unknown.clone_from(&node.disks_unknown);
-    let mut text = if inventory.groups.is_empty() && rows.is_empty() {
-        "LVM shows no volume groups; see `vgs`, `pvs`\n".to_owned()
-    } else {
-        in_columns(&rows)
-    };
-    let unanswered = report.silent.values().chain(&report.disks_unknown);
-    for why in unanswered {
-        let _ = writeln!(text, "{}", red(why));
-    }
-    for id in &report.lost {
-        let lost = format!("{id} is mounted for pods, and LVM does not know it any more");
-        let _ = writeln!(text, "{}; see `{} doctor`", red(lost), own_name());
-    }
-    let verdicts = report.volumes.iter().filter_map(|l| l.next_mount.as_ref());
-    let unread = verdicts.filter(|verdict| verdict.is_unread()).count();
-    if unread > 0 {
-        let _ = writeln!(
-            text,
-            "{} not read, since a list must not take long; `{} check` reads all",
-            counted(unread, "volume"),
-            own_name()
-        );
-    }
+    report.add_unlisted(&mut rows, &node, args.unwell);
     let is_unwell = !rows.is_empty() || !report.lost.is_empty() || report.disks_unknown.is_some();
-    if args.unwell && !is_unwell {
-        "all is well\n".clone_into(&mut text);
-    }
+    let text = if args.unwell && !is_unwell {
+        "all is well\n".to_owned()
+    } else {
+        let table = if inventory.groups.is_empty() && rows.is_empty() {
+            "LVM shows no volume groups; see `vgs`, `pvs`\n".to_owned()
+        } else {
+            in_columns(&rows)
+        };
+        table + &report.below_the_list()
+    };
     let mut printed = printed(&report, text, args.json)?;
     printed.code = u8::from(args.unwell && is_unwell);
     Ok(printed)
+}
+
+impl StatusReport {
+    fn add_group(
+        &mut self,
+        rows: &mut Vec<Cells>,
+        inventory: &Inventory,
+        health: &GroupHealth,
+        only_unwell: bool,
+    ) {
+        let group = &health.group;
+        let findings = health.findings();
+        if only_unwell && !findings.iter().any(Finding::is_unwell) {
+            return;
+        }
+        rows.push(group_cells(inventory, health, &findings));
+        self.groups.push(GroupLine {
+            group: group.name.clone(),
+            size_bytes: group.size.get(),
+            free_bytes: group.free.get(),
+            missing_disks: group.missing,
+            exported: group.exported,
+            health: health.word(),
+        });
+    }
+
+    fn add_volume(
+        &mut self,
+        rows: &mut Vec<Cells>,
+        inventory: &Inventory,
+        volume: &Volume,
+        only_unwell: bool,
+    ) {
+        // Who asks for what is wrong wants to know it all, but nothing is wrong with what is nobody's.
+        let longest = match only_unwell {
+            true if inventory.is_ours(volume) => None,
+            true => Some(Duration::ZERO),
+            false => Some(inventory.patience(SHORTEST)),
+        };
+        let (line, _) = Line::of(inventory, volume, longest);
+        if !only_unwell || line.unwell {
+            rows.push(line.cells(inventory, volume));
+            self.volumes.push(line);
+        }
+    }
+
+    /// Adds the groups and volumes of which LVM lists nothing.
+    fn add_unlisted(&mut self, rows: &mut Vec<Cells>, node: &NodeHealth, only_unwell: bool) {
+        for (KeptAway { vg, owner, .. }, is_named) in &node.hidden {
+            if !only_unwell || *is_named {
+                rows.push(bare_cells(vg, owner.clone()));
+            }
+            self.not_used.insert(vg.clone(), owner.clone());
+        }
+        for (vg, why) in &node.silent {
+            rows.push(bare_cells(vg.as_str(), red("LVM is silent")));
+            self.silent.insert(vg.to_string(), why.clone());
+        }
+        self.lost = node.lost.iter().map(LvId::to_string).collect();
+        self.disks_unknown.clone_from(&node.disks_unknown);
+    }
+
+    /// The lines below the list: what LVM does not tell, which volumes it has lost, and how many were not read.
+    fn below_the_list(&self) -> String {
+        let mut text = String::new();
+        for why in self.silent.values().chain(&self.disks_unknown) {
+            let _ = writeln!(text, "{}", red(why));
+        }
+        for id in &self.lost {
+            let lost = format!("{id} is mounted for pods, and LVM does not know it any more");
+            let _ = writeln!(text, "{}; see `{} doctor`", red(lost), own_name());
+        }
+        let verdicts = self.volumes.iter().filter_map(|l| l.next_mount.as_ref());
+        let unread = verdicts.filter(|verdict| verdict.is_unread()).count();
+        if unread > 0 {
+            let _ = writeln!(
+                text,
+                "{} not read, since a list must not take long; `{} check` reads all",
+                counted(unread, "volume"),
+                own_name()
+            );
+        }
+        text
+    }
 }
 
 /// The rows below their titles, and no wider than the terminal.

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::row::Line;
+use super::row::{Encrypted, Line};
 use crate::commands::log::{self, Call};
 use crate::commands::survey::{Inventory, content_in_words, uid_of};
 use crate::output::{Printed, bold, columns_within, printed, red, width};
@@ -77,54 +77,10 @@ pub fn of(inventory: &Inventory, volume: &Volume, json: bool) -> Result<Printed>
 /// The devices and mounts, each on what is below it, from the disks to the pods.
 fn tree(inventory: &Inventory, volume: &Volume, story: &Story, facts: Option<&Facts>) -> String {
     let line = &story.line;
-    let mut levels = Vec::new();
-    if !story.disks.is_empty() {
-        levels.push(format!("disk {}", story.disks.join(", ")));
-    }
-    let vg = volume.id.vg();
-    if let Some(group) = inventory
-        .groups
-        .iter()
-        .find(|group| group.name == vg.as_str())
-    {
-        let (free, size) = (group.free.rounded(), group.size.rounded());
-        levels.push(format!("group {vg}: {free} of {size} free"));
-    }
-    if let Some(pool) = inventory.pool(volume) {
-        levels.push(format!(
-            "pool {}: {}{}",
-            pool.id,
-            pool.size.rounded(),
-            fill(pool)
-        ));
-    }
-    let at = match (&line.device, &story.number) {
-        (Some(device), Some(number)) => format!("{device} ({number})"),
-        _ if line.active => "active".to_owned(),
-        _ => "not active".to_owned(),
-    };
-    let health = line.colored(line.health.clone());
-    let snapshot = line.snapshot_of.as_ref();
-    let snapshot = snapshot.map(|origin| format!(", snapshot of {origin}"));
-    levels.push(format!(
-        "{}: {}, {}{}{}, {health}, {at}",
-        bold(format_args!("volume {}", volume.id)),
-        volume.size.rounded(),
-        volume.layout,
-        snapshot.unwrap_or_default(),
-        fill(volume),
-    ));
-    if let Some(encrypted) = &line.encrypted {
-        let (uuid, number) = (&encrypted.uuid, encrypted.number.as_deref());
-        let state = match &encrypted.open {
-            Some(open) => format!("open as {open} ({})", number.unwrap_or("-")),
-            None => "closed; only its passphrase tells what is inside".to_owned(),
-        };
-        levels.push(format!("LUKS2 {uuid}: {state}"));
-    }
-    if let Some(what) = on_it(line, facts) {
-        levels.push(what);
-    }
+    let mut levels = below(inventory, volume, story);
+    levels.push(its_level(volume, story));
+    levels.extend(line.encrypted.as_ref().map(level_of_luks));
+    levels.extend(on_it(line, facts));
     let mut text = String::new();
     let indent = |n: usize| n.saturating_sub(1).saturating_mul(3);
     for (n, level) in levels.iter().enumerate() {
@@ -147,6 +103,62 @@ fn tree(inventory: &Inventory, volume: &Volume, story: &Story, facts: Option<&Fa
         let _ = writeln!(text, "{:space$}└─ used by {user}", "");
     }
     text
+}
+
+/// What the volume is on: its disks, its group, its pool.
+fn below(inventory: &Inventory, volume: &Volume, story: &Story) -> Vec<String> {
+    let mut levels = Vec::new();
+    if !story.disks.is_empty() {
+        levels.push(format!("disk {}", story.disks.join(", ")));
+    }
+    let vg = volume.id.vg();
+    if let Some(group) = inventory
+        .groups
+        .iter()
+        .find(|group| group.name == vg.as_str())
+    {
+        let (free, size) = (group.free.rounded(), group.size.rounded());
+        levels.push(format!("group {vg}: {free} of {size} free"));
+    }
+    if let Some(pool) = inventory.pool(volume) {
+        levels.push(format!(
+            "pool {}: {}{}",
+            pool.id,
+            pool.size.rounded(),
+            fill(pool)
+        ));
+    }
+    levels
+}
+
+/// The volume itself.
+fn its_level(volume: &Volume, story: &Story) -> String {
+    let line = &story.line;
+    let at = match (&line.device, &story.number) {
+        (Some(device), Some(number)) => format!("{device} ({number})"),
+        _ if line.active => "active".to_owned(),
+        _ => "not active".to_owned(),
+    };
+    let health = line.colored(line.health.clone());
+    let snapshot = line.snapshot_of.as_ref();
+    let snapshot = snapshot.map(|origin| format!(", snapshot of {origin}"));
+    format!(
+        "{}: {}, {}{}{}, {health}, {at}",
+        bold(format_args!("volume {}", volume.id)),
+        volume.size.rounded(),
+        volume.layout,
+        snapshot.unwrap_or_default(),
+        fill(volume),
+    )
+}
+
+fn level_of_luks(encrypted: &Encrypted) -> String {
+    let (uuid, number) = (&encrypted.uuid, encrypted.number.as_deref());
+    let state = match &encrypted.open {
+        Some(open) => format!("open as {open} ({})", number.unwrap_or("-")),
+        None => "closed; only its passphrase tells what is inside".to_owned(),
+    };
+    format!("LUKS2 {uuid}: {state}")
 }
 
 /// How full a pool or a snapshot is, or how much of a thin volume its pool has allotted.
