@@ -104,9 +104,8 @@ pub fn told<'a>(said: &'a str, begins: &str) -> &'a str {
     command.unwrap_or_else(|| panic!("no {begins} in {said}"))
 }
 
-/// Runs a command on a terminal, as a person who agrees to all that it asks: e2fsck asks dozens of questions, and waits
-/// for ever for an answer that does not come. What is typed fits into the terminal at once. Whether the command has
-/// helped is what the test looks at afterwards.
+/// Runs a command on a terminal, as a person who agrees to all that it asks, which may be dozens of questions. Whether
+/// the command has helped is what the test looks at afterwards.
 pub fn agreeing(command: &str) {
     let types = format!("yes | head -n 99 | script -qec {command:?} /dev/null || true");
     bash(&types);
