@@ -48,6 +48,31 @@ pub fn luks_of(dm_uuid: &str, name: &str) -> Option<String> {
     with_hyphens(plain).filter(|_| named == name)
 }
 
+/// A device that somebody else than the driver has opened with cryptsetup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unlocked {
+    pub kind: Luks,
+    /// Its name in device-mapper.
+    pub name: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Luks {
+    One,
+    Two,
+}
+
+impl Luks {
+    /// By the UUID in device-mapper: see [`luks_of`].
+    pub fn of(dm_uuid: &str) -> Option<Self> {
+        match dm_uuid.strip_prefix("CRYPT-")?.split('-').next()? {
+            "LUKS1" => Some(Self::One),
+            "LUKS2" => Some(Self::Two),
+            _ => None,
+        }
+    }
+}
+
 /// The table by which the kernel encrypts it, whatever a header says. Source: the kernel's
 /// Documentation/admin-guide/device-mapper/dm-crypt.rst.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,6 +190,19 @@ mod tests {
                 "{uuid}"
             );
             assert_eq!(luks_of(&format!("{uuid}other"), &name), None, "{uuid}");
+        }
+    }
+
+    #[test]
+    fn luks_is_known_by_the_uuid_of_its_open_device() {
+        let cases = [
+            ("CRYPT-LUKS1-0b1c-x", Some(Luks::One)),
+            ("CRYPT-LUKS2-0b1c-x", Some(Luks::Two)),
+            ("CRYPT-PLAIN-x", None),
+            ("LVM-0b1c", None),
+        ];
+        for (uuid, want) in cases {
+            assert_eq!(Luks::of(uuid), want, "{uuid}");
         }
     }
 

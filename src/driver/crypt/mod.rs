@@ -24,7 +24,7 @@ pub use kernel::require_dm_crypt;
 #[cfg(test)]
 pub use layout::layout_of;
 pub use layout::{KeyDigest, Keyslot, Layout, Others, STRIPES, Segment};
-pub use mapping::{DmTable, all_open, luks_of, name_of, table_of, volume_below};
+pub use mapping::{DmTable, Luks, Unlocked, all_open, luks_of, name_of, table_of, volume_below};
 #[cfg(test)]
 pub use tests::LAYOUT;
 pub(crate) use tools::{Closed, close, format, open, resize};

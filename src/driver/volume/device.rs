@@ -1,6 +1,6 @@
 //! The device of an active logical volume, as the kernel's tables tell. Starts no process.
 
-use crate::crypt;
+use crate::crypt::{self, Luks, Unlocked};
 use crate::host::{DeviceNumber, Kernel, Node};
 use crate::lvm::{DEEPEST, Mapped, Target};
 use crate::mount::{KubeletPath, Row};
@@ -162,6 +162,16 @@ impl Device {
             number: read("dev")?.parse().ok()?,
             luks: Some(crypt::luks_of(read("dm/uuid")?.trim_end(), name)?),
             ..self.clone()
+        })
+    }
+
+    /// The first of these devices on top of this one that is open LUKS.
+    pub fn unlocked(kernel: &Kernel, holders: &[String]) -> Option<Unlocked> {
+        holders.iter().find_map(|holder| {
+            let dir = Path::new("/sys/class/block").join(holder).join("dm");
+            let kind = Luks::of(&kernel.read(&dir.join("uuid")).ok()?)?;
+            let name = kernel.read(&dir.join("name")).ok()?.trim_end().to_owned();
+            Some(Unlocked { kind, name })
         })
     }
 

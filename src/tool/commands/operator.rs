@@ -89,7 +89,7 @@ fn opened(host: &Writing, seen: &SeenVolume) -> Result<Option<Device>> {
         &seen.decision,
         Decision::Open { .. }
             | Decision::Refuse(
-                Reason::Below(_)
+                Reason::Below { .. }
                     | Reason::Other { .. }
                     | Reason::Header { .. }
                     | Reason::Inside { .. }

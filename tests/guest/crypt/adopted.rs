@@ -134,6 +134,11 @@ fn luks1_is_converted_first() {
     let volume = group.linear("data", "48m").encrypted();
     encrypts(&volume, "--batch-mode --type luks1 --iter-time 1");
     let convert = format!("cryptsetup convert --type luks2 {}", volume.device());
+    let (key, device) = (key_file("luks-one"), volume.device());
+    let key = text(&key);
+    sh(&format!("cryptsetup open --key-file {key} {device} opened"));
+    let refused = node.refuses_mount(&volume, &["luks-one/data is encrypted, and open"]);
+    bash(refused.command("cryptsetup close").unwrap());
     node.refuses_mount(&volume, &[&convert]);
     node.prints(&["adopt", "luks-one/data"], &convert, 1);
     bash(&format!("{convert} --batch-mode"));

@@ -7,6 +7,7 @@ use super::encrypted::{DAMAGED_LUKS2, NOISE, WHOLE_LUKS2};
 use super::facts::{Sectors, ShortDisk};
 use super::reason::Needed;
 use super::uses::Place;
+use crate::crypt::{Luks, Unlocked};
 use crate::fs::Backup;
 use crate::host::holders::name_them;
 use crate::host::own_name;
@@ -84,6 +85,23 @@ pub fn wider(id: &LvId) -> String {
     format!(
         "If it has no feature `64bit` (`dumpe2fs -h {device}`), end its pods, run `e2fsck -f {device} && resize2fs -b \
          {device}`, and it grows at the next mount (of an encrypted volume, these commands want the device inside)"
+    )
+}
+
+/// A person has opened it. cryptsetup closes nothing that is in use.
+pub fn opened_by_hand(id: &LvId, unlocked: &Unlocked) -> String {
+    let Unlocked { kind, name } = unlocked;
+    let then = match kind {
+        Luks::One => {
+            ". It is LUKS1, which the driver does not open: once it is closed, the next mount says how to make it LUKS2"
+        }
+        Luks::Two => "",
+    };
+    format!(
+        "{id} is encrypted, and open on this host ({}), so no pod can have it. If nobody needs it there, run \
+         `cryptsetup close {}`{then}",
+        Path::new("/dev/mapper").join(name).shown(),
+        name.quoted()
     )
 }
 

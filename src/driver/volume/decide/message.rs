@@ -2,8 +2,8 @@
 
 use super::advice::{
     anew, another_header, another_inside, extend_pool, filesystem_failed, held_elsewhere,
-    larger_sectors, no_room, old_disk, other, read_only, repair_pool, restore_header,
-    same_name_advice, short_disk, signs_of_data, wider, writable_again,
+    larger_sectors, no_room, old_disk, opened_by_hand, other, read_only, repair_pool,
+    restore_header, same_name_advice, short_disk, signs_of_data, wider, writable_again,
 };
 use super::reason::Reason;
 use super::uses::Occupied;
@@ -49,7 +49,14 @@ impl Reason {
                      not need that, run `swapoff {device}`"
                 )
             }
-            Self::Below(holders) => format!(
+            Self::Below {
+                unlocked: Some(unlocked),
+                ..
+            } => opened_by_hand(id, unlocked),
+            Self::Below {
+                holders,
+                unlocked: None,
+            } => format!(
                 "{id} is part of another device of this host ({}), so no pod can have it. Remove the \
                  device on top of it (`lsblk {device}`), or name another volume",
                 holders.join(", ")

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::doubt::Doubt;
 use super::facts::{Sectors, ShortDisk};
 use super::uses::{Elsewhere, Occupied, Place};
+use crate::crypt::Unlocked;
 use crate::fs::Backup;
 use crate::host::holders::Opener;
 use crate::lvm::Holder;
@@ -36,7 +37,10 @@ pub enum Reason {
     AnotherIsThere(Occupied),
     Swap,
     #[strum(serialize = "part-of-device")]
-    Below(Vec<String>),
+    Below {
+        holders: Vec<String>,
+        unlocked: Option<Unlocked>,
+    },
     Loop(Vec<String>),
     /// These processes can write to it.
     Open(Vec<Opener>),

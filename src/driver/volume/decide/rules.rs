@@ -94,7 +94,7 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
                 return Ok(Some(Decision::Look(Level::Lvm)));
             }
             User::HostMount { .. } if wish.by_hand && facts.is_recorded() => {}
-            User::Swap | User::Below(_) | User::HostMount { .. } => return Err(user.into()),
+            User::Swap | User::Below { .. } | User::HostMount { .. } => return Err(user.into()),
             // Looked at later, if LVM says that the device is open.
             User::InUse(_)
             | User::StillMounted

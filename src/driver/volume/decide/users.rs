@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::facts::Facts;
 use super::reason::Reason;
 use super::uses::{Elsewhere, Mounted, Uses};
+use crate::crypt::Unlocked;
 use crate::host::holders::Opener;
 use crate::volume::device::Inside;
 
@@ -12,8 +13,14 @@ use crate::volume::device::Inside;
 #[derive(Debug, Clone, PartialEq)]
 pub enum User {
     Swap,
-    Below(Vec<String>),
-    HostMount { at: PathBuf, pods: bool },
+    Below {
+        holders: Vec<String>,
+        unlocked: Option<Unlocked>,
+    },
+    HostMount {
+        at: PathBuf,
+        pods: bool,
+    },
     InUse(Vec<Elsewhere>),
     StillMounted,
     Loop(Vec<String>),
@@ -25,7 +32,7 @@ impl From<User> for Reason {
     fn from(user: User) -> Self {
         match user {
             User::Swap => Self::Swap,
-            User::Below(holders) => Self::Below(holders),
+            User::Below { holders, unlocked } => Self::Below { holders, unlocked },
             User::HostMount { at, pods } => Self::HostMount { at, pods },
             User::InUse(elsewhere) => Self::InUse(elsewhere),
             User::StillMounted => Self::StillMounted,
@@ -44,7 +51,10 @@ pub fn users(facts: &Facts) -> Vec<User> {
         let mut holders = uses.holders.clone();
         holders.extend(foreign(facts, uses.inside.as_ref()));
         if !holders.is_empty() {
-            users.push(User::Below(holders));
+            users.push(User::Below {
+                holders,
+                unlocked: uses.unlocked.clone(),
+            });
         }
         let is_pods = |one: &Mounted| one.kubelets || one.runtimes && facts.is_recorded();
         let has_pods = uses.mounts.iter().any(|one| one.kubelets || one.runtimes);
@@ -58,7 +68,7 @@ pub fn users(facts: &Facts) -> Vec<User> {
         return users;
     };
     // Swap, and a device on top, have it open too.
-    let is_hosts = matches!(users.first(), Some(User::Swap | User::Below(_)));
+    let is_hosts = matches!(users.first(), Some(User::Swap | User::Below { .. }));
     if !openers.elsewhere.is_empty() {
         users.push(User::InUse(openers.elsewhere.clone()));
     } else if openers.has_filesystem && !facts.is_mounted_here() {
@@ -94,7 +104,7 @@ pub fn require_no_writer(facts: &Facts) -> Result<(), Reason> {
                 }
             }
             User::Swap
-            | User::Below(_)
+            | User::Below { .. }
             | User::HostMount { .. }
             | User::InUse(_)
             | User::StillMounted => {}

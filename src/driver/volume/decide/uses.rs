@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::crypt::Unlocked;
 use crate::host::holders::Opener;
 use crate::mount::Row;
 use crate::names::{Foreign, Shown};
@@ -19,6 +20,8 @@ pub struct Uses {
     pub holders: Vec<String>,
     /// The device inside, if an encrypted volume is open. The other fields are about that device then.
     pub inside: Option<Inside>,
+    /// The device on top that somebody else than the driver has opened with cryptsetup.
+    pub unlocked: Option<Unlocked>,
     /// The device-mapper name of the suspended device: its own, or one that it is built on.
     pub suspended: Option<String>,
     /// How its mounted filesystem failed. `None`: no failure is seen, or no decision needs this.

@@ -32,6 +32,10 @@ impl Look<'_> {
         let mut holders =
             all.with_context(|| format!("looking for devices on top of {}", device.id))?;
         let inside = device.opened(kernel, &mut holders);
+        let unlocked = match inside {
+            Some(_) => None,
+            None => Device::unlocked(kernel, &holders),
+        };
         let name = |holder: &mut String| *holder = name_of(kernel, holder);
         holders.iter_mut().for_each(name);
         // What follows is about the device that has the filesystem.
@@ -41,6 +45,7 @@ impl Look<'_> {
             mounts: self.mounts(table, &rows)?,
             swap: tables.swaps.contains(&top.number),
             holders,
+            unlocked,
             // A filesystem on a suspended device may not even tell its size, so that is looked at again.
             suspended: top.suspended(kernel),
             ..Uses::default()

@@ -10,6 +10,7 @@ use std::fs;
 use strum::VariantNames;
 
 use crate::config::Config;
+use crate::crypt::{Luks, Unlocked};
 use crate::fs::Backup;
 use crate::host::holders::Opener;
 use crate::host::own_name;
@@ -97,7 +98,17 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             ..occupied()
         }),
         Reason::Swap,
-        Reason::Below(vec![text("dm-7")]),
+        Reason::Below {
+            holders: vec![text("dm-7")],
+            unlocked: None,
+        },
+        Reason::Below {
+            holders: vec![text("old7")],
+            unlocked: Some(Unlocked {
+                kind: Luks::One,
+                name: text("old7"),
+            }),
+        },
         Reason::Loop(vec![text("loop7")]),
         Reason::Open(opener(true)),
         Reason::OpenUnseen,

@@ -5,7 +5,9 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use crate::config::VolumeGroup;
-use crate::crypt::{CIPHER, DmTable, Header, Keyslot, LAYOUT, Layout, Segment, layout_of};
+use crate::crypt::{
+    CIPHER, DmTable, Header, Keyslot, LAYOUT, Layout, Luks, Segment, Unlocked, layout_of,
+};
 use crate::fs::{Backup, Condition};
 use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
@@ -210,6 +212,18 @@ pub fn db() -> Occupied {
 pub const POD: &str = "/var/lib/kubelet/pods/1/volumes/k~lvm/a";
 pub const GLOBAL: &str = "/var/lib/kubelet/plugins/kubernetes.io/flexvolume/k/lvm/mounts/other";
 pub const MACHINE: &str = "/run/kata-containers/shared/sandboxes/1/mounts/a";
+
+pub fn below(holder: &str) -> Reason {
+    Reason::Below {
+        holders: vec![holder.to_owned()],
+        unlocked: None,
+    }
+}
+
+pub fn unlocked() -> Unlocked {
+    let (kind, name) = (Luks::One, "old".to_owned());
+    Unlocked { kind, name }
+}
 
 pub fn host_mount(pods: bool) -> Reason {
     let at = "/srv".into();
