@@ -201,7 +201,7 @@ fn a_suspended_volume_keeps_lvm_waiting_and_each_call_has_the_remedy() {
     let lines = config(Path::new("/run/crypt-stuck.key"));
     let other = group.linear("other", "32m");
     let dir = node.up("pod", &volume);
-    let remedy = "dmsetup clear crypt--stuck-data && dmsetup resume crypt--stuck-data";
+    let remedy = "dmsetup clear crypt--stuck-data && dmsetup resume --noudevsync crypt--stuck-data";
     // If this case fails, what takes its volumes away would wait, too.
     let _resumed = suspended("crypt--stuck-data");
     // What is asked for from here on waits in the kernel, or starts no process.

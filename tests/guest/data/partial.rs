@@ -47,7 +47,11 @@ fn a_raid_is_mounted_if_it_has_lost_no_more_disks_than_it_can() {
             write_synced(&page, "goes on");
             node.down("pod", &volume);
         } else {
-            let words: &[&str] = if kind == "raid0" { &["partial"] } else { &[] };
+            let words: &[&str] = if kind == "raid0" {
+                &["partial"]
+            } else {
+                &[&name]
+            };
             if active {
                 println!("{lvs}");
                 node.refuses_mount(&volume, words);

@@ -200,22 +200,6 @@ fn a_cache_that_cannot_keep_its_metadata_gets_no_more_writers() {
 }
 
 #[test]
-fn a_writecache_that_has_failed_gets_no_more_writers() {
-    let node = Node::new(Mode::MountOnly);
-    let (disks, group, volume) = cached(&node, "behind-failed", "--type writecache --cachevol");
-    // What is cached cannot be written to the volume's own disk.
-    bash(
-        "dd if=/dev/urandom of=/dev/mapper/behind--failed-data bs=64k count=16 seek=600 conv=notrunc,fsync",
-    );
-    disks[0].fail(32 * MIB..64 * MIB);
-    bash("dmsetup message behind--failed-data 0 flush || true");
-    eventually("a fault", || {
-        sh("lvs --noheadings -o lv_health_status behind-failed/data").contains("error")
-    });
-    is_refused_until_it_works(&node, &group, &volume, || disks[0].heal());
-}
-
-#[test]
 fn a_thin_volume_whose_pool_has_failed_is_neither_written_nor_read() {
     let node = Node::new(Mode::MountOnly);
     let disk = Disk::new("given-up-disk", 200 * MIB);

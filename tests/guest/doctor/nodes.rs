@@ -143,6 +143,6 @@ fn a_group_that_clvmd_left_is_named_with_what_takes_its_mark_away() {
         vgcfgrestore -qq -f $file clustered",
     );
     let refused = node.refuses_mount(&volume, &["[no-group]"]);
-    agreeing(refused.command("vgchange --lock-type").unwrap());
+    agreeing(refused.command("vgchange --config").unwrap());
     node.finds(&volume, "kept");
 }

@@ -133,7 +133,10 @@ fn after(life: &Life, cut: &Cut) -> String {
         // The words of mount(8), no look has.
         if again.message.ends_with(']') && end != "no-group" {
             let words = again.message.trim_end_matches(&format!(" [{end}]"));
-            agreed(node, volume, &group, &end, words);
+            let id = group.path("data");
+            // What a pod asks for, `check` does not know.
+            let asks = volume.json().contains("encryption");
+            agreed(node, volume, &group, &end, if asks { &id } else { words });
         }
         if !is_synced {
             // Nothing was lost: the message has the words by which it is made anew.

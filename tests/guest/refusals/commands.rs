@@ -11,7 +11,7 @@ const LOOKS: &str = "btrfs check |dmesg|dmsetup info |dmsetup ls |dumpe2fs -h |e
 pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("part-of-device", "cryptsetup close ", "tests/guest/crypt/adopted.rs"),
     ("open-unseen", "targetcli ls", "no guest has an iSCSI target"),
-    ("no-group", "vgchange --lock-type ", "tests/guest/doctor/nodes.rs"),
+    ("no-group", "vgchange --config ", "tests/guest/doctor/nodes.rs"),
     ("no-locks", "systemctl start ", "no guest has systemd"),
     ("no-locks", "vgchange --lockstart ", "tests/shared/obstacles.rs"),
     ("no-locks", "vgchange -an ", "tests/shared/obstacles.rs"),

@@ -110,7 +110,7 @@ impl Reason {
                 "this node has no volume group {vg}: check the option `volumegroup`, and whether the pod \
                  runs on the node with the group's disks. If the disks are here, LVM must see them (`pvs \
                  -a`, `filter` and `use_devicesfile` in lvm.conf). If `vgs` skips it as clustered, and no cluster uses it \
-                 any more, run `vgchange --lock-type none --lock-opt force {vg}`"
+                 any more, run `vgchange --config global/use_lvmlockd=1 --lock-type none --lock-opt force {vg}`"
             ),
             Self::NoVolume(size) => format!(
                 "there is no logical volume {id}: check `volumeID` (`lvs {vg}`), or create it with \
