@@ -227,7 +227,10 @@ fn a_volume_takes_no_space_that_its_filesystem_cannot_use() {
     assert_eq!(group.free(), free);
     node.grow("pod", &volume, 16 * TIB).is_success();
     assert!(filesystem_size(&dir) > before);
-    // An operator has extended it all the same.
+    // An operator has extended it all the same. The remedy reads tables of 16 TiB, which takes a quarter of an hour.
+    if std::env::var_os("FLEXVOLUME_LVM_FULL").is_none() {
+        return node.down("pod", &volume);
+    }
     group.lv("lvextend", &["-L", "17t"], "data");
     let late = node.grow("pod", &volume, 17 * TIB);
     late.is_failure(&["the volume is large enough"]);

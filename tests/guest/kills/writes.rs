@@ -84,19 +84,19 @@ impl Life<'_> {
         let (name, size) = (self.name, self.size);
         let megabytes: u64 = size.trim_end_matches('m').parse().unwrap();
         let recorder = Recorder::new(name, (megabytes * 2 + 64) << 20);
-        let recorded = recorder.path();
-        let mut data = recorded.clone();
+        let path = recorder.path();
+        let mut data = path.clone();
         let group = match (self.recorded, other) {
             (Some(holds), Some(other)) => {
                 let other = other.path();
                 let mut metadata = other.clone();
                 if holds == Holds::Metadata {
-                    (data, metadata) = (other, recorded.clone());
+                    (data, metadata) = (other, path.clone());
                 }
                 run("pvcreate", &["-qq", "--metadatacopies", "0", &data]);
                 Group::on(name, &[&data, &metadata])
             }
-            _ => Group::on(name, &[&recorded]),
+            _ => Group::on(name, &[&path]),
         };
         match self.made {
             Made::Volume => sh(&format!(
@@ -108,7 +108,7 @@ impl Life<'_> {
             Made::Nothing => String::new(),
         };
         // LVM has the disk keep nothing.
-        run("sync", &[&recorded]);
+        run("sync", &[&path]);
         recorder.mark("made");
         lives(&self.node, &self.volume, &recorder);
         group.deactivate();
