@@ -130,7 +130,11 @@ fn an_ext_inside_that_lost_its_first_superblock_is_never_formatted_whatever_the_
             let repair = reply.command("e2fsck -b").unwrap();
             assert!(repair.ends_with("/dev/mapper/NAME"), "{repair}");
             opens(&volume, "again");
-            agreeing(&repair.replace("NAME", "again"));
+            // It ends with 1 where it has repaired something. On a terminal it did not end on two of the Debians.
+            let repair = repair
+                .replace("NAME", "again")
+                .replace("e2fsck", "e2fsck -y");
+            bash(&format!("{repair} || [ $? = 1 ]"));
             closes("again");
             still_holds(&node, &volume, "data");
             assert_eq!(group.tags("data"), tags);
