@@ -104,12 +104,10 @@ pub fn told<'a>(said: &'a str, begins: &str) -> &'a str {
     command.unwrap_or_else(|| panic!("no {begins} in {said}"))
 }
 
-/// Runs a command on a terminal, as a person who agrees to all that it asks, which may be dozens of questions. Who types
-/// all at once fills the terminal, and who ends too early keeps e2fsck waiting. Whether the command has helped is what
-/// the test looks at afterwards.
+/// Runs a command on a terminal, as a person who agrees to all that it asks, which may be dozens of questions. Whether
+/// the command has helped is what the test looks at afterwards.
 pub fn agreeing(command: &str) {
-    let types =
-        format!("while sleep 0.1; do echo y; done | script -qec {command:?} /dev/null || true");
+    let types = format!("yes | head -n 99 | script -qec {command:?} /dev/null || true");
     bash(&types);
 }
 
