@@ -1,6 +1,8 @@
 //! Growth that fails, or that would: the pod goes on, and no space is taken for what cannot use it.
 
 use crate::crypt;
+use std::path::PathBuf;
+
 use crate::prelude::*;
 
 /// While this lives, no process gets a semaphore, with which LVM and cryptsetup wait for udev.
@@ -209,10 +211,11 @@ fn a_thick_snapshot_keeps_its_size() {
     node.down("pod", &snapshot);
 }
 
-#[test]
-fn a_volume_takes_no_space_that_its_filesystem_cannot_use() {
-    const TIB: u64 = 1 << 40;
-    let group = Group::of_size("vast", 40 * TIB);
+const TIB: u64 = 1 << 40;
+
+/// A mounted ext of 15,500 GiB, which cannot become larger than 16 TiB.
+fn near_its_limit(name: &str) -> (Group, Node, Volume, PathBuf) {
+    let group = Group::of_size(name, 40 * TIB);
     let node = Node::new(Mode::MountOnly);
     let volume = group.linear("data", "15500g");
     let lazy = "-E nodiscard,lazy_itable_init=1,lazy_journal_init=1";
@@ -221,22 +224,31 @@ fn a_volume_takes_no_space_that_its_filesystem_cannot_use() {
         volume.device()
     ));
     let dir = node.up("pod", &volume);
+    (group, node, volume, dir)
+}
+
+#[test]
+fn a_volume_takes_no_space_that_its_filesystem_cannot_use() {
+    let (group, node, volume, dir) = near_its_limit("vast");
     let (free, before) = (group.free(), filesystem_size(&dir));
     let grown = node.grow("pod", &volume, 17 * TIB);
     grown.is_failure(&["cannot use more than 16 TiB", "[filesystem-limit]"]);
     assert_eq!(group.free(), free);
     node.grow("pod", &volume, 16 * TIB).is_success();
     assert!(filesystem_size(&dir) > before);
-    // An operator has extended it all the same. The remedy reads tables of 16 TiB, which takes a quarter of an hour.
-    if std::env::var_os("FLEXVOLUME_LVM_FULL").is_none() {
-        return node.down("pod", &volume);
-    }
+    node.down("pod", &volume);
+}
+
+#[test]
+#[ignore = "e2fsck and resize2fs read tables of 16 TiB for a quarter of an hour"]
+fn a_filesystem_at_its_limit_becomes_larger_by_what_the_message_says() {
+    let (group, node, volume, _) = near_its_limit("wider");
+    // An operator has extended it all the same.
     group.lv("lvextend", &["-L", "17t"], "data");
     let late = node.grow("pod", &volume, 17 * TIB);
     late.is_failure(&["the volume is large enough"]);
     node.down("pod", &volume);
     let command = late.command("e2fsck -f ").unwrap();
-    assert_eq!(grown.command("e2fsck -f "), Some(command));
     bash(&command.replace("e2fsck", "e2fsck -y"));
     let dir = node.up("pod", &volume);
     assert!(filesystem_size(&dir) > 16 * TIB);

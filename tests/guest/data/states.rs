@@ -135,68 +135,11 @@ fn what_lvm_rebuilds_keeps_what_is_written() {
     }
 }
 
-/// Two disks, and on the first a volume with a page, before which the second is put as a cache.
-fn cached(node: &Node, name: &str, converts: &str) -> (Vec<Disk>, Group, Volume) {
-    let (disks, group) = Disk::several(name, 2, 200 * MIB);
-    let [slow, fast] = [0, 1].map(|number| disks[number].path());
-    sh(&format!(
-        "lvcreate -qq -y -W y -L 64m -n data {name} {slow}"
-    ));
-    let volume = Volume::new(&group, "data");
-    node.write("pod", &volume, "kept");
-    bash(&format!(
-        "lvchange -qq -an {name}/data
-        lvcreate -qq -y -an -Z n -L 32m -n fast {name} {fast}
-        lvconvert -qq -y {converts} fast {name}/data"
-    ));
-    node.finds(&volume, "kept");
-    (disks, group, volume)
-}
-
 /// A number of a device's table, of sectors, in bytes.
 fn sectors(device: &str, column: usize) -> u64 {
     let table = sh(&format!("dmsetup table {device}"));
     let number = table.split(' ').nth(column - 1).unwrap();
     number.parse::<u64>().unwrap() * 512
-}
-
-/// A cache has failed: no pod gets the volume to write until the disk works and the cache is activated anew.
-fn is_refused_until_it_works(node: &Node, group: &Group, volume: &Volume, heal: impl Fn()) {
-    let id = group.path("data");
-    let words = format!("{id} has a fault (");
-    node.prints(&["doctor"], &words, 1);
-    agreed(node, volume, group, "cache-unwell", &words);
-    node.finds(&volume.clone().read_only(), "kept");
-    heal();
-    let refused = node.refuses_mount(volume, &[&words]);
-    sh(refused.command("lvs -a").unwrap());
-    agreeing(refused.command("lvchange -an").unwrap());
-    node.finds(volume, "kept");
-    node.write("pod", volume, "goes on");
-    group.lv("lvchange", &["-an"], "data");
-    node.finds(volume, "goes on");
-}
-
-#[test]
-fn a_cache_that_cannot_keep_its_metadata_gets_no_more_writers() {
-    let node = Node::new(Mode::MountOnly);
-    for mode in ["writethrough", "writeback"] {
-        let name = format!("meta-{mode}");
-        let converts = format!("--type cache --cachemode {mode} --cachevol");
-        let (disks, group, volume) = cached(&node, &name, &converts);
-        // Of the cache only the metadata fails, which LVM puts before the data.
-        let cache = format!("{}-fast_cvol-cmeta", name.replace('-', "--"));
-        let meta = sectors(&cache, 2);
-        disks[1].fail(0..meta);
-        bash(&format!(
-            "for n in 1 2 3 4 5 6; do dd if=/dev/urandom of={} bs=64k count=16 seek=$((400 + n * 16)) conv=notrunc,fsync || true; done",
-            volume.device()
-        ));
-        eventually("a fault", || {
-            sh(&format!("lvs --noheadings -o lv_health_status {name}/data")).contains("failed")
-        });
-        is_refused_until_it_works(&node, &group, &volume, || disks[1].heal());
-    }
 }
 
 #[test]
