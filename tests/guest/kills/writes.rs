@@ -130,13 +130,11 @@ fn after(life: &Life, cut: &Cut) -> String {
         end = word_of(&reply);
         let again = node.mount("pod", volume);
         assert_eq!(word_of(&again), end, "{}: the same call again", cut.name);
-        // The words of mount(8), no look has.
-        if again.message.ends_with(']') && end != "no-group" {
+        // The words of mount(8), no look has. What a pod asks for, `check` does not know.
+        let asks = volume.json().contains("encryption");
+        if again.message.ends_with(']') && end != "no-group" && !asks {
             let words = again.message.trim_end_matches(&format!(" [{end}]"));
-            let id = group.path("data");
-            // What a pod asks for, `check` does not know.
-            let asks = volume.json().contains("encryption");
-            agreed(node, volume, &group, &end, if asks { &id } else { words });
+            agreed(node, volume, &group, &end, words);
         }
         if !is_synced {
             // Nothing was lost: the message has the words by which it is made anew.
