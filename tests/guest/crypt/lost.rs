@@ -188,7 +188,10 @@ fn who_has_it_open_keeps_it_open_and_is_named() {
     still_holds(&node, &volume, "data");
     // Opened by somebody else under a name of their own.
     opens(&volume, "theirs");
-    let words = ["crypt-busy/data is part of another device"];
+    let words = [
+        "crypt-busy/data is encrypted, and open on this host",
+        "`cryptsetup close theirs`",
+    ];
     node.refuses_mount(&volume, &words);
     closes("theirs");
     still_holds(&node, &volume, "data");
