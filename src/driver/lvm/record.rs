@@ -23,6 +23,11 @@ const CONTENT: [&str; 4] = [MADE, MAKING, MAY_FORMAT, NEW];
 const A_DAY: u64 = 86_400;
 const CLOCKS_APART: u64 = 300;
 
+/// Whether a permission that was given then is not a day old.
+fn is_recent(given: u64, now: u64) -> bool {
+    now.saturating_sub(given) < A_DAY
+}
+
 /// A change of tags that LVM writes in one go: all of it is there afterwards, or nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tags {
@@ -95,17 +100,16 @@ impl Record {
     /// Whether an operator's permission overrules exactly this, at the time `now`.
     pub fn permits(&self, what: &str, now: u64) -> bool {
         self.permission.as_ref().is_some_and(|(named, given)| {
-            named == what
-                && *given <= now.saturating_add(CLOCKS_APART)
-                && now.saturating_sub(*given) < A_DAY
+            named == what && *given <= now.saturating_add(CLOCKS_APART) && is_recent(*given, now)
         })
     }
 
     /// Whether a tag could lead to mkfs, now or later: mkfs has begun, or the permission is not a day old.
     pub fn may_allow_mkfs(&self, now: u64) -> bool {
-        let is_recent = |given: u64| now.saturating_sub(given) < A_DAY;
         let permission = self.permission.as_ref();
-        self.new || self.making.is_some() || permission.is_some_and(|(_, given)| is_recent(*given))
+        self.new
+            || self.making.is_some()
+            || permission.is_some_and(|(_, given)| is_recent(*given, now))
     }
 
     /// The tags that say which filesystem the volume holds, or is getting.

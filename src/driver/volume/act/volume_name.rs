@@ -36,9 +36,8 @@ impl Job<'_> {
         };
         // A change of LVM's metadata that a missing disk does not see makes the disk's return harder. Without its name
         // a volume stays active, which matters only to other nodes.
-        let can_wait = volume.lock.is_none();
-        let is_needed = config.deactivate || !can_wait;
-        if is_needed && !(can_wait && volume.missing > 0) {
+        let is_shared = volume.lock.is_some();
+        if is_shared || (config.deactivate && volume.missing == 0) {
             self.note(volume, None)?;
         }
         Ok(())

@@ -219,7 +219,8 @@ pub fn another_inside(id: &LvId, recorded: &str, found: &str, backup: Option<&Ba
     let device = device.shown();
     let keep = match backup {
         Some(backup) => format!(
-            "Open it (`cryptsetup open {device} NAME`): {}. Or restore it",
+            "Open it (`cryptsetup open {device} NAME`), and copy it first: what was never written inside is noise, which \
+             e2fsck may take for files. {}. Or restore it",
             backup.repair(Path::new("/dev/mapper/NAME"))
         ),
         None => format!(

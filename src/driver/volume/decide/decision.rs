@@ -81,55 +81,25 @@ impl Decision {
     }
 
     pub fn refusal(&self) -> Option<&Reason> {
-        match self {
-            Self::Refuse(reason) => Some(reason),
-            Self::Look(_)
-            | Self::Ready
-            | Self::Extend(_)
-            | Self::Create(_)
-            | Self::Activate
-            | Self::Resume
-            | Self::Restrict { .. }
-            | Self::Bind(_)
-            | Self::Mount(_)
-            | Self::Open { .. }
-            | Self::Make { .. } => None,
+        if let Self::Refuse(reason) = self {
+            Some(reason)
+        } else {
+            None
         }
     }
 
     /// The size to which the volume is extended. `None`: it is not.
     pub fn extends_to(&self) -> Option<Bytes> {
-        match self {
-            Self::Extend(size) => Some(*size),
-            Self::Ready
-            | Self::Look(_)
-            | Self::Create(_)
-            | Self::Activate
-            | Self::Resume
-            | Self::Restrict { .. }
-            | Self::Bind(_)
-            | Self::Mount(_)
-            | Self::Open { .. }
-            | Self::Make { .. }
-            | Self::Refuse(_) => None,
+        if let Self::Extend(size) = self {
+            Some(*size)
+        } else {
+            None
         }
     }
 
     /// Whether the volume is mounted at the directory of the call already.
     pub fn keeps_mount(&self) -> bool {
-        match self {
-            Self::Ready | Self::Restrict { .. } => true,
-            Self::Look(_)
-            | Self::Extend(_)
-            | Self::Create(_)
-            | Self::Activate
-            | Self::Resume
-            | Self::Bind(_)
-            | Self::Mount(_)
-            | Self::Open { .. }
-            | Self::Make { .. }
-            | Self::Refuse(_) => false,
-        }
+        matches!(self, Self::Ready | Self::Restrict { .. })
     }
 }
 

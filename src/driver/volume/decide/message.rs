@@ -211,7 +211,7 @@ impl Reason {
             Self::CacheUnwell { kind, health } => format!(
                 "the {kind} of {id} has a fault ({health}), so what is written to {id} may be lost, and no pod gets it to \
                  write. Look what its disk has (`dmesg`, `lvs -a -o +devices {vg}`). When the disk works again, end what \
-                 uses {id}, and run `{}`. A pod with readOnly still reads what it holds",
+                 uses {id}, and run `{}`",
                 anew(id, None)
             ),
             Self::AnotherDevice => format!(

@@ -88,7 +88,8 @@ pub fn look_under_lock<'a>(
             }
         }
         // A person's list may be old by now. A volume that is not to be read is shown as it was listed.
-        if asker.known.is_some() && !asker.unread && seen.has_lost_device() {
+        let is_listed = asker.known.is_some() && !asker.unread;
+        if is_listed && is_to_be_read(&mut seen, wish)? && seen.has_lost_device() {
             *holding = HeldLocks::default();
             asker.known = None;
             continue;
@@ -111,6 +112,12 @@ fn without_lock(seen: &mut Look, wish: &Wish) -> Result<Option<Decision>> {
     }
     let decision = seen.settle_up_to(Level::Uses, wish)?;
     Ok(Some(decision).filter(Decision::needs_no_lock))
+}
+
+/// Whether more than the kernel's tables and LVM is needed to decide.
+fn is_to_be_read(seen: &mut Look, wish: &Wish) -> Result<bool> {
+    let decision = seen.settle_up_to(Level::Lvm, wish)?;
+    Ok(matches!(decision, Decision::Look(_)))
 }
 
 /// Decides under the lock of a volume that is active.
