@@ -17,6 +17,7 @@ mod paths;
 mod process;
 mod reader;
 mod reexec;
+mod search;
 pub mod selinux;
 pub mod trust;
 mod uncached;

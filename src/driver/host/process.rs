@@ -2,14 +2,11 @@
 
 use super::close_last::{CLOSE_LAST, own_devices};
 use super::reader::{READ_DEVICES, answer, ask};
-use super::selinux;
-use super::trust::{require_roots, require_roots_to_run};
+use super::search::find;
+use super::trust::require_roots;
 use super::watched::{End, Watched, one_line};
 use super::{Command, Effect, Kernel, Output, Program, ToolError, Tools};
-use crate::names::Shown;
-use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
-use nix::unistd::{AccessFlags, access};
 use std::cell::{OnceCell, RefCell};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -53,36 +50,6 @@ impl<'a> Processes<'a> {
             search_path: OnceCell::new(),
             reader: RefCell::default(),
         }
-    }
-
-    /// The first tool of this name that may be run, and that only root can change.
-    fn find(&self, tool: &str) -> Result<PathBuf, ToolError> {
-        let directories = std::env::join_paths(&self.directories).unwrap_or_default();
-        let found = which::which_in_global(tool, Some(&directories));
-        let mut distrust = None;
-        for file in found.into_iter().flatten() {
-            match require_roots_to_run(&file) {
-                Ok(()) => return Ok(file),
-                Err(problem) => distrust = distrust.or(Some(problem)),
-            }
-        }
-        let tool = tool.to_owned();
-        if let Some(problem) = distrust.or_else(|| self.denied(&tool)) {
-            return Err(ToolError::Distrusted { tool, problem });
-        }
-        let directories = directories.to_string_lossy().into_owned();
-        Err(ToolError::Missing { tool, directories })
-    }
-
-    /// Why a tool that is there may not be run. `which` takes such a tool for missing.
-    fn denied(&self, tool: &str) -> Option<String> {
-        let mut files = self.directories.iter().map(|dir| dir.join(tool));
-        let file = files.find(|file| access(file, AccessFlags::X_OK) == Err(Errno::EACCES))?;
-        Some(format!(
-            "{} may not be run: Permission denied{}",
-            file.shown(),
-            selinux::hint()
-        ))
     }
 
     /// The `PATH` of tools: directories that only root can write.
@@ -166,7 +133,7 @@ impl<'a> Processes<'a> {
 
 impl Tools for Processes<'_> {
     fn lacks(&self, tool: &str) -> Option<ToolError> {
-        self.find(tool).err()
+        find(tool, &self.directories).err()
     }
 
     fn run(&self, command: &Command) -> Result<Output, ToolError> {
@@ -188,7 +155,7 @@ impl Tools for Processes<'_> {
         let path = match &command.program {
             Program::Myself(_) => PathBuf::from("/proc/self/exe"),
             Program::Driver(path) => path.clone(),
-            Program::Tool(tool) => self.find(tool)?,
+            Program::Tool(tool) => find(tool, &self.directories)?,
         };
         let mut watched = self.begin(&path, command).map_err(spawn_error)?;
         let effect = command.effect;
