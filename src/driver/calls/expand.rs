@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 
 use crate::crypt;
-use crate::fs::{Family, grow};
+use crate::fs::Family;
 use crate::host::Lock;
 use crate::lvm::{self, Larger};
 use crate::mount::Row;
@@ -11,7 +11,7 @@ use crate::names::{Bytes, FsType, Shown};
 use crate::reply::Reply;
 use crate::volume::{
     Decision, Device, Facts, HeldLocks, Inside, Job, Purpose, Step, Subject, Uses, give_up,
-    require_fit, wider,
+    grow_filesystem, require_filled, require_fit, wider,
 };
 
 /// `expandfs <options> <device> <dir> <new> <old>` and `expandvolume <options> <dir> <new> <old>`:
@@ -80,6 +80,7 @@ fn grow_all(
     let lock = locks.of_volume()?;
     if let Some(Inside { device, .. }) = inside {
         grow_inside(job.subject, device, lock)?;
+        require_filled(job.subject, &on.device, device)?;
     }
     let top = inside.map_or(&on.device, |inside| &inside.device);
     let later = grow_mounted(job, uses, top, lock)?;
@@ -148,11 +149,11 @@ fn grow_mounted(
         .filter(|row| !row.is_read_only());
     match writable.min_by_key(|row| Some(&*row.mount_point) != job.dir) {
         None => Ok(Some("when it is mounted for writing")),
-        Some(row) => grow_filesystem(job, top, row, lock),
+        Some(row) => grow_mounted_at(job, top, row, lock),
     }
 }
 
-fn grow_filesystem(
+fn grow_mounted_at(
     job: &Job,
     top: &Device,
     row: &Row,
@@ -182,7 +183,8 @@ fn grow_filesystem(
             row.source.shown()
         );
     }
-    grow(host, fs, &top.node(host.kernel), &row.mount_point, lock)
+    let on = top.clone().pin(host.kernel)?;
+    grow_filesystem(job.subject, fs, &on, (&row.mount_point, Some(row.id)), lock)
         .with_context(|| match Family::of(fs) {
             Family::Ext => format!("growing {id}; the volume is large enough. {}; LVM's and the filesystem's words follow", wider(id)),
             Family::Xfs | Family::Btrfs => format!("growing {id}"),

@@ -77,8 +77,28 @@ pub struct Superblock {
     pub is_part: bool,
     /// The largest size that it can be given, in bytes. `None`: no size of a volume is too large.
     pub largest: Option<u64>,
+    /// Its tool grows it by whole steps of so many bytes, or by less than a step more.
+    pub step: u64,
+    /// The bytes of its log that statfs(2) does not count: only of an xfs.
+    pub log: u64,
     /// The type, where it is beyond doubt that this filesystem is alone on the device: see [`named`].
     pub alone: Option<FsType>,
+}
+
+impl Superblock {
+    /// The size of this filesystem, of which statfs(2) says that it has `shown`. The kernel writes the superblock of an
+    /// xfs that it has grown to its log first, so that of the disk may be older.
+    pub fn covers(&self, shown: Option<u64>) -> u64 {
+        match (self.family, shown) {
+            (Family::Xfs, Some(shown)) => self.size.max(shown.saturating_add(self.log)),
+            (Family::Xfs | Family::Ext | Family::Btrfs, _) => self.size,
+        }
+    }
+
+    /// Whether its tool could make it larger on a device of `device` bytes.
+    pub fn has_room(&self, shown: Option<u64>, device: u64) -> bool {
+        device.saturating_sub(self.covers(shown)) >= self.step
+    }
 }
 
 const PRIMARY_EXT: u64 = 1024;
@@ -192,6 +212,9 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         // `s_journal_inum`: the journal is a file of the filesystem itself.
         is_part: has_journal && fields.le32(0xE0)? == 0,
         largest: largest_ext(fields, block_size, incompat & INCOMPAT_64BIT != 0),
+        // A group with no room for its own tables is left out. Source: Linux' fs/ext4/resize.c, `ext4_resize_fs`.
+        step: blocks_per_group.saturating_mul(block_size),
+        log: 0,
         alone: None,
     })
 }
@@ -255,7 +278,22 @@ pub(super) fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
         in_progress: fields.byte(126)? != 0,
         is_part: false,
         largest: None,
+        // Source: Linux' fs/xfs/xfs_fsops.c, `xfs_growfs_data_private`, and fs/xfs/libxfs/xfs_fs.h, `XFS_MIN_AG_BLOCKS`.
+        step: block_size.saturating_mul(64),
+        log: log_of_xfs(fields, block_size)?,
         alone: None,
+    })
+}
+
+/// `sb_logblocks`, if the log is in the filesystem itself (`sb_logstart`). Source: Linux'
+/// `fs/xfs/xfs_super.c`, `xfs_fs_statfs`.
+fn log_of_xfs(fields: &Fields, block_size: u64) -> Option<u64> {
+    let blocks = u64::from(fields.be32(96)?);
+    let is_inside = u64::from_be_bytes(fields.array(48)?) != 0;
+    Some(if is_inside {
+        blocks.saturating_mul(block_size)
+    } else {
+        0
     })
 }
 
@@ -284,6 +322,9 @@ pub(super) fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
         // `num_devices`
         is_part: fields.le64(0x88)? > 1,
         largest: None,
+        // Source: Linux' fs/btrfs/ioctl.c, `btrfs_ioctl_resize`.
+        step: block_size,
+        log: 0,
         alone: None,
     })
 }

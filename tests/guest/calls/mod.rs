@@ -5,6 +5,7 @@ mod failed_growth;
 mod growth;
 mod hangs;
 mod hung_server;
+mod idle_tools;
 pub mod lives;
 mod parallel;
 mod processes;

@@ -120,22 +120,54 @@ fn a_whole_superblock_is_read() {
         in_progress: false,
         is_part: false,
         largest: None,
+        step: 128 * MIB,
+        log: 0,
         alone: None,
     };
-    let other = |family, size, sector| Superblock {
+    let other = |family, size, sector, step| Superblock {
         family,
         size,
         sector,
+        step,
         newest_time: None,
         ..ext.clone()
     };
     let cases = [
         (1024, EXT, ext.clone()),
-        (0, XFS, other(Family::Xfs, 4000 * 4096, 512)),
-        (64 * KIB, BTRFS, other(Family::Btrfs, 1 << 30, 4096)),
+        (0, XFS, other(Family::Xfs, 4000 * 4096, 512, 64 * 4096)),
+        (64 * KIB, BTRFS, other(Family::Btrfs, 1 << 30, 4096, 4096)),
     ];
     for (at, fields, want) in cases {
         assert_eq!(primary(at, &with(fields, &[])), Some(want));
+    }
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn a_filesystem_that_its_tool_could_make_larger_has_room() {
+    let of = |at, fields, more| primary(at, &with(fields, more)).unwrap();
+    let (ext, btrfs) = (of(1024, EXT, &[]), of(64 * KIB, BTRFS, &[]));
+    // A log of 100 blocks, from block 9 on, or on another device.
+    let xfs = of(0, XFS, &[(55, &[9]), (99, &[100])]);
+    let outside = of(0, XFS, &[(99, &[100])]);
+    let whole = 4000 * 4096;
+    // What statfs(2) says, the device, and whether there is room.
+    let cases = [
+        ("ext", &ext, Some(200 * MIB), 256 * MIB, false),
+        ("ext, less than a group", &ext, None, 384 * MIB - 1, false),
+        ("ext, a group", &ext, Some(350 * MIB), 384 * MIB, true),
+        ("ext, on less", &ext, None, 200 * MIB, false),
+        ("xfs", &xfs, None, whole, false),
+        ("xfs, 64 blocks", &xfs, None, whole + 64 * 4096, true),
+        ("xfs, less", &xfs, Some(whole - 100 * 4096), whole + 64 * 4096 - 1, false),
+        ("xfs, grown in memory", &xfs, Some(2 * whole - 100 * 4096), 2 * whole, false),
+        ("xfs, with a log outside", &outside, Some(2 * whole - 100 * 4096), 2 * whole, true),
+        ("xfs, under a quota", &xfs, Some(4096), whole, false),
+        ("btrfs", &btrfs, Some(2 << 30), (1 << 30) + 4095, false),
+        ("btrfs, a block", &btrfs, Some(2 << 30), (1 << 30) + 4096, true),
+    ];
+    for (name, found, shown, device, want) in cases {
+        assert_eq!(found.has_room(shown, device), want, "{name}");
     }
 }
 

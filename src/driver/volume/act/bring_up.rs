@@ -6,6 +6,7 @@ use anyhow::{Context, Error, Result, bail};
 use nix::libc::{EINVAL, ENOENT, ESTALE};
 
 use super::encrypted::{self, close};
+use super::growth::grow_filesystem;
 use super::make::make;
 use super::release::{OF_LOOKS, give_up};
 use crate::fs::{self, IF_E2FSCK_IS_OLD};
@@ -186,7 +187,7 @@ impl FirstMount<'_> {
                 .map_err(|error| Error::from(error).context(self.if_check_fails()))?;
         }
         if how.grow == Grow::Before
-            && let Err(error) = fs::grow(host, how.filesystem.fs, node, self.dir, self.lock)
+            && let Err(error) = self.grow(None)
         {
             remark = Some(format!("{} is not grown: {error:#}", self.volume.id));
         }
@@ -196,6 +197,12 @@ impl FirstMount<'_> {
             self.record()?;
         }
         Ok(remark)
+    }
+
+    /// `mount`: the id of its mount.
+    fn grow(&self, mount: Option<u64>) -> Result<()> {
+        let (subject, fs) = (self.job.subject, self.how.filesystem.fs);
+        grow_filesystem(subject, fs, &self.on, (self.dir, mount), self.lock)
     }
 
     /// What to do if e2fsck fails. It takes what RAID cannot read any more for errors of the filesystem, and would write
@@ -276,8 +283,7 @@ impl FirstMount<'_> {
             ));
         }
         if how.grow == Grow::After
-            && let Err(error) =
-                fs::grow(host, how.filesystem.fs, &self.on.node, self.dir, self.lock)
+            && let Err(error) = self.grow(host.kernel.mount_id(self.dir).ok())
         {
             remarks.push(format!("{id} is mounted, but not grown: {error:#}"));
         }

@@ -184,6 +184,29 @@ pub fn require_fit(subject: Subject, inside: &Device, size: Bytes) -> Result<()>
     Ok(())
 }
 
+/// Fails if the device inside leaves more of its volume's device unused than the LUKS2 header and a part of a sector,
+/// though cryptsetup said that it has resized it.
+pub fn require_filled(subject: Subject, volume: &Device, inside: &Device) -> Result<()> {
+    /// The largest sector of LUKS2. Source: cryptsetup(8), `--sector-size`.
+    const SECTOR: u64 = 4096;
+    let Subject { host, id, .. } = subject;
+    let (size, has) = (volume.size(host.kernel)?, inside.size(host.kernel)?);
+    let unused = size.get().saturating_sub(has.get());
+    if unused < HEADER_SIZE.get().saturating_add(SECTOR) {
+        return Ok(());
+    }
+    // Another program than the driver may have made a larger header.
+    let begins = crypt::table_of(host, inside.number)?.offset;
+    if unused >= begins.unwrap_or_default().saturating_add(SECTOR) {
+        let name = crypt::name_of(&volume.lv_uuid);
+        bail!(
+            "cryptsetup said that it made the device inside {id} as large as its volume, but that device has {has} of \
+             {size}. Look in `dmesg` for the cause, and run `cryptsetup resize {name}`. The volume is large enough"
+        );
+    }
+    Ok(())
+}
+
 /// Closes an encrypted volume that nothing uses any more. Waits up to `patience` for a call that works on it;
 /// without patience it is left to that call.
 pub fn close(subject: Subject, patience: Duration) -> Result<()> {

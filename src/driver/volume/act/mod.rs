@@ -4,11 +4,13 @@
 mod bring_up;
 mod conduct;
 mod encrypted;
+mod growth;
 mod make;
 mod release;
 mod volume_name;
 
 pub use bring_up::bring_up;
 pub use conduct::ensure_not_suspended;
-pub use encrypted::{close, close_leftovers, require_fit};
+pub use encrypted::{close, close_leftovers, require_filled, require_fit};
+pub use growth::grow_filesystem;
 pub use release::{give_up, release, release_named};

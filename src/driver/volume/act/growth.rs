@@ -1,0 +1,47 @@
+//! Grows a filesystem, and compares its size with that of its device.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::fs;
+use crate::host::Lock;
+use crate::names::{Bytes, FsType};
+use crate::volume::device::Pinned;
+use crate::volume::subject::Subject;
+
+/// Grows the filesystem on a device. Fails if the tool says that it succeeded, and the filesystem could still be larger.
+/// `mount`: where the filesystem is mounted, and the id of that mount. `None`: it is ext2, and not mounted yet.
+///
+/// The device is read only if the tool has changed nothing, as it does if there is nothing to grow.
+pub fn grow_filesystem(
+    subject: Subject,
+    fs: FsType,
+    on: &Pinned,
+    (dir, mount): (&Path, Option<u64>),
+    lock: &Lock,
+) -> Result<()> {
+    let Subject { host, id, .. } = subject;
+    let shown = || host.kernel.space(dir, mount?).ok().map(|space| space.bytes);
+    let before = shown();
+    fs::grow(host, fs, &on.node, dir, lock)?;
+    let after = shown();
+    if before
+        .zip(after)
+        .is_some_and(|(before, after)| before < after)
+    {
+        return Ok(());
+    }
+    let found = fs::superblock_of(host, None, (&on.file, &on.device.path))
+        .with_context(|| format!("comparing the size of the {fs} of {id} with its device's"))?;
+    let device = on.device.size(host.kernel)?;
+    match found.filter(|found| found.has_room(after, device.get())) {
+        None => Ok(()),
+        Some(found) => bail!(
+            "the tool that grows {fs} said that it succeeded, but the {fs} of {id} has {} of the {} of its device. \
+             Look in `dmesg` for the cause. The volume is large enough, and the next mount grows its filesystem",
+            Bytes::new(found.covers(after)),
+            device
+        ),
+    }
+}
