@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use super::find::is_set_for;
 use super::mapped::Mapped;
 use super::record::{NEW, Tags};
+use super::space::{disks_of, usable};
 use super::suspended::resumed;
 use super::volume::{Target, Volume};
 use super::wait::explain;
@@ -179,13 +180,17 @@ pub fn extend(host: &Host, volume: &Volume, larger: &Larger, lock: &Lock) -> Res
     let command = disks.fold(command, Command::operand);
     let extended = run(host, &command, vg).map_err(|error| resumed(host, vg, larger.device, error));
     extended.with_context(|| {
-        let (now, free) = (volume.size, volume.free);
+        let is_moved = is_set_for(host, id, "lv_allocation_locked");
+        // What LVM may not give to volumes is in `vg_free`, too. An LVM that has just hung is not asked again.
+        let disks = is_moved.as_ref().ok().and_then(|_| disks_of(host, vg).ok());
+        let free = disks.map_or(volume.free, |disks| usable(&disks));
+        let now = volume.size;
         let advice = if volume.has_role("thickorigin") {
             format!(
                 ": it has a snapshot, and LVM does not grow such a volume while it is in use; find the \
                  snapshot with `lvs -o lv_name,origin {vg}`, and if nobody needs it, remove it with `lvremove`"
             )
-        } else if is_set_for(host, id, "lv_allocation_locked").unwrap_or(false) {
+        } else if is_moved.unwrap_or(false) {
             format!(
                 ": pvmove is moving it, and LVM does not grow such a volume; wait until that ends (`lvs -a -o \
                  lv_name,move_pv,copy_percent {vg}`), or end it with `pvmove --abort`"

@@ -232,7 +232,7 @@ fn a_disk_that_is_not_for_volumes_gives_no_room() {
         run("pvchange", &["-qq", "--allocatable", "n", &disk.path()]);
     }
     node.grow("pod", &volume, 64 * MIB)
-        .is_failure(&["Insufficient free space"]);
+        .is_failure(&["Insufficient free space", "(0 bytes free in closed)"]);
     let new = Volume::new(&group, "new").with("size", "32m");
     node.refuses_mount(&new, &["0 bytes free"]);
     run("pvchange", &["-qq", "--allocatable", "y", &disks[1].path()]);
