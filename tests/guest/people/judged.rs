@@ -155,3 +155,24 @@ fn a_suspended_volume_is_told_beside_another_refusal() {
     assert!(help.is_empty(), "{help}");
     drop((unmounted, group));
 }
+
+#[test]
+fn a_mount_does_not_wait_for_the_e2fsck_of_check() {
+    let (group, volume) = Group::with_data("examined");
+    let (tools, node) = Tools::new().held("e2fsck").node();
+    node.visit(&volume);
+    std::thread::scope(|scope| {
+        let check = scope.spawn(|| node.says(&["check", "examined/data"]));
+        tools.wait_for("e2fsck");
+        let mount = node.start_mount("pod", &volume);
+        eventually("the e2fsck of the mount", || {
+            tools.runs("e2fsck").len() == 2
+        });
+        tools.let_go();
+        mount.reply().is_success();
+        let (said, _) = check.join().unwrap();
+        assert!(!said.contains("finds errors"), "{said}");
+    });
+    node.down("pod", &volume);
+    drop(group);
+}
