@@ -1,9 +1,9 @@
 //! The cost of a call without a process, counted and not timed: it is the same on every machine.
 
+use crate::support::driver::driver;
 use crate::support::needs;
 use crate::{JSON, NOT_HERE};
 use assert_cmd::Command;
-use assert_cmd::cargo::cargo_bin;
 
 use crate::support::trace::trace;
 
@@ -21,7 +21,7 @@ fn a_call_that_needs_nothing_starts_nothing_and_makes_few_system_calls() {
         &["unmount", MISSING],
         &["unmountdevice", MISSING],
     ] {
-        let trace = trace(cargo_bin!("lvm"), args);
+        let trace = trace(driver(), args);
         assert!(trace.stdout.contains("Success"), "{args:?}: {trace:?}");
         assert_eq!(trace.others, 0, "{args:?} started {:?}", trace.programs);
         assert!(trace.calls < MOST, "{args:?}: {} calls", trace.calls);
@@ -52,7 +52,7 @@ fn a_call_that_needs_nothing_takes_few_instructions() {
 fn instructions(args: &[&str]) -> u32 {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(cargo_bin!("lvm"))
+        .arg(driver())
         .args(args)
         .env_clear()
         .env("PATH", "/usr/bin:/bin")

@@ -18,6 +18,7 @@ use assert_cmd::Command;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use support::driver::driver;
 use support::machine::Machine;
 use support::reply::Reply;
 use support::{host_name, run};
@@ -72,7 +73,7 @@ fn good_input_succeeds_or_the_message_says_what_is_missing() {
 #[test]
 fn init_needs_no_config_and_says_all_five_capabilities() {
     for environment in [None, Some(("FLEXVOLUME_LVM_CONFIG", "/dev/null"))] {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("lvm"));
+        let mut command = Command::new(driver());
         let output = command.arg("init").env_clear().envs(environment).output();
         let text = String::from_utf8(output.unwrap().stdout).unwrap();
         assert_eq!(
@@ -142,7 +143,7 @@ fn a_reply_that_cannot_be_written_is_no_success() {
     let full = || File::options().write(true).open("/dev/full").unwrap();
     for args in [&["init"][..], &["--help"], &["status", "--json"]] {
         // assert_cmd's output cannot go to a file.
-        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("lvm"));
+        let mut command = std::process::Command::new(driver());
         let status = command.args(args).stdout(full()).status().unwrap();
         assert_eq!(status.code(), Some(1), "{args:?}");
     }
@@ -152,7 +153,7 @@ fn a_reply_that_cannot_be_written_is_no_success() {
 fn a_link_to_the_driver_has_its_config_beside_the_link() {
     let machine = Machine::new();
     let link = machine.path("lvm");
-    std::os::unix::fs::symlink(assert_cmd::cargo::cargo_bin!("lvm"), &link).unwrap();
+    std::os::unix::fs::symlink(driver(), &link).unwrap();
     machine.configure("attach = false");
     for (program, dir) in [
         (link.as_path(), "/".into()),
@@ -178,7 +179,7 @@ fn a_log_file_that_may_not_grow_costs_no_reply() {
     let script = "ulimit -f 0; \"$0\" unmount /nonexistent/x | cat";
     let output = Command::new("bash")
         .args(["-c", script])
-        .arg(assert_cmd::cargo::cargo_bin!("lvm"))
+        .arg(driver())
         .env("FLEXVOLUME_LVM_CONFIG", machine.path("config.toml"))
         .output()
         .unwrap();

@@ -6,6 +6,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
+use crate::support::driver::driver;
 use crate::support::machine::lvs_row;
 use crate::support::{host_name, needs, schema};
 use crate::{JSON, Machine};
@@ -38,11 +39,12 @@ pub fn on_a_terminal(
     line: &str,
     variables: &str,
 ) -> (String, i32) {
-    let driver = assert_cmd::cargo::cargo_bin!("lvm");
     // The person who runs the tests may have set something about colours.
     let env = "env -u CI -u NO_COLOR -u CLICOLOR -u CLICOLOR_FORCE TERM=xterm";
     let size = format!("stty rows 24 cols {columns}");
-    let line = format!("{size}; {env} {variables} {} {line}", driver.display());
+    // The usage has the path as it was typed, and that of a clone may be long.
+    let dir = driver().parent().unwrap().display();
+    let line = format!("{size}; cd \"{dir}\"; {env} {variables} ./lvm {line}");
     let script = format!("exec script -qec '{line}' /dev/null");
     let mut command = machine.under(&["sh".as_ref(), "-c".as_ref(), script.as_ref()], &[""]);
     let output = command.output().unwrap();
@@ -92,7 +94,7 @@ fn help_and_version_are_text_for_people() {
     };
     assert!(is_narrow(&said), "{said}");
     let link = machine.path("flexvolume-lvm");
-    symlink(assert_cmd::cargo::cargo_bin!("lvm"), &link).unwrap();
+    symlink(driver(), &link).unwrap();
     for args in [
         &[][..],
         &["help", "call-outs"],
@@ -130,7 +132,7 @@ fn a_mistyped_word_is_an_error_for_people_and_an_answer_for_kubelet() {
     // mistakes, too.
     prints(&machine, &["stauts"], "did you mean `status`?", 2);
     let link = machine.path("flexvolume-lvm");
-    symlink(assert_cmd::cargo::cargo_bin!("lvm"), &link).unwrap();
+    symlink(driver(), &link).unwrap();
     let script = format!("exec {} grow vg/lv 1g", link.display());
     let mut command = machine.under(&["sh".as_ref(), "-c".as_ref(), script.as_ref()], &[""]);
     let output = command.output();

@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use crate::support::driver::driver;
 use crate::support::machine::{Machine, NO_VOLUME, lvs_row};
 use crate::support::reply::Reply;
 
@@ -94,7 +95,7 @@ impl TracedMachine {
         assert!(trace.contains("execve("), "strace saw: {trace}");
         let top = self.machine.path("");
         let top = top.display();
-        let exe = assert_cmd::cargo::cargo_bin!("lvm").display();
+        let exe = driver().display();
         let own = [
             &*format!("\"{top}record\", O_WRONLY|O_CREAT|O_APPEND"),
             &format!("\"{top}log\", O_WRONLY|O_CREAT|O_APPEND"),

@@ -155,7 +155,7 @@ fn without_this_machines() {
 
 /// The executable of this build.
 pub fn driver() -> PathBuf {
-    assert_cmd::cargo::cargo_bin!("lvm").to_owned()
+    crate::support::driver::driver().to_owned()
 }
 
 /// A file of this repository.

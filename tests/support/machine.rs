@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use super::driver::driver;
 use super::reply::Reply;
 use super::running::Running;
 use super::{eventually, put};
@@ -69,7 +70,7 @@ impl Machine {
             words.extend(["unshare", "--map-root-user", "--"].map(Into::into));
         }
         words.extend(program.iter().map(Into::into));
-        words.push(assert_cmd::cargo::cargo_bin!("lvm").into());
+        words.push(driver().into());
         words.extend(args.iter().map(Into::into));
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);

@@ -2,6 +2,7 @@
 #![allow(clippy::restriction, clippy::disallowed_methods)]
 #![allow(unused_imports, unused_macros, dead_code)] // Each of the tests takes what it needs.
 
+pub mod driver;
 pub mod machine;
 pub mod reply;
 pub mod running;
