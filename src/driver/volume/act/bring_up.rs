@@ -81,7 +81,7 @@ fn carry_out(
 ) -> Result<Step<Vec<String>>> {
     let Subject { host, id, .. } = job.subject;
     if !decision.keeps_mount() {
-        job.note_name(seen.facts.volume());
+        job.tag_kubelets_name_if_needed(seen.facts.volume());
     }
     match decision {
         Decision::Ready => Ok(Step::Done(Vec::new())),

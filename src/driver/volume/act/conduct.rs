@@ -91,7 +91,7 @@ impl Job<'_> {
                 .map(Step::Done)
                 .context("an active volume has no device")
         })?;
-        self.note_name(None);
+        self.tag_kubelets_name_if_needed(None);
         Ok(device)
     }
 
@@ -158,7 +158,7 @@ impl Job<'_> {
         let shared = volume.lock.is_some();
         if shared {
             // If this call is killed, another must know which volume to give back.
-            self.note(&volume, Some(lock))?;
+            self.tag_kubelets_name(&volume, Some(lock))?;
         }
         let activated = lvm::activate(host, volume.target(), Some(lock));
         if shared && activated.is_err() {

@@ -8,20 +8,20 @@ use crate::volume::job::Job;
 use crate::volume::subject::Subject;
 
 impl Job<'_> {
-    /// Writes the name before the mount, if the volume may be deactivated after it: because the config says so, or
+    /// Writes the tag before the mount, if the volume may be deactivated after it: because the config says so, or
     /// because nodes share the group. A failure is only logged. `known`: LVM's row of the volume, if LVM was asked.
-    pub fn note_name(&self, known: Option<&Volume>) {
+    pub fn tag_kubelets_name_if_needed(&self, known: Option<&Volume>) {
         let Subject { host, config, .. } = self.subject;
         let may_be = config.deactivate || lvm::has_lvmlockd(host);
         if self.options.volume_name.is_none() || !may_be {
             return;
         }
-        if let Err(error) = self.note_if_needed(known) {
+        if let Err(error) = self.tag_if_deactivated_later(known) {
             host.log.about("unnoted", &format!("{error:#}"));
         }
     }
 
-    fn note_if_needed(&self, known: Option<&Volume>) -> Result<()> {
+    fn tag_if_deactivated_later(&self, known: Option<&Volume>) -> Result<()> {
         let Subject { host, config, id } = self.subject;
         let found;
         let volume = match known {
@@ -38,13 +38,13 @@ impl Job<'_> {
         // a volume stays active, which matters only to other nodes.
         let is_shared = volume.lock.is_some();
         if is_shared || (config.deactivate && volume.missing == 0) {
-            self.note(volume, None)?;
+            self.tag_kubelets_name(volume, None)?;
         }
         Ok(())
     }
 
-    /// Writes the name, unless the volume has it.
-    pub(super) fn note(&self, volume: &Volume, lock: Option<&Lock>) -> Result<()> {
+    /// Writes the name, unless the volume has that tag.
+    pub(super) fn tag_kubelets_name(&self, volume: &Volume, lock: Option<&Lock>) -> Result<()> {
         let name = self.options.volume_name.as_ref();
         let tag = name.map(lvm::volume_tag);
         let Some(tag) = tag.filter(|tag| !volume.record.tags.contains(tag)) else {
