@@ -6,6 +6,7 @@ mod content;
 mod ground;
 mod lvm;
 mod openers;
+mod settle;
 mod under_lock;
 mod uses;
 
@@ -18,7 +19,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Error, Result, bail};
+use anyhow::{Result, bail};
 
 use self::openers::Openings;
 use super::job::Job;
@@ -27,7 +28,7 @@ use crate::host::{DeviceNumber, Host, Kernel};
 use crate::lvm::{Group, Volume};
 use crate::mount::Table;
 use crate::names::{LvId, LvUuid, ObjectName};
-use crate::volume::decide::{Content, Decision, Facts, Level, Wish, decide, same_name_advice};
+use crate::volume::decide::{Facts, same_name_advice};
 use crate::volume::device::Device;
 use crate::volume::kernel_tables::{swaps, volume_of};
 
@@ -159,49 +160,6 @@ impl<'a> Look<'a> {
     fn may_have_users(&self) -> bool {
         self.asked_for_users.get().elapsed() >= LONG
     }
-
-    /// Looks until the decision needs nothing more.
-    pub fn settle(&mut self, wish: &Wish) -> Result<Decision> {
-        self.settle_up_to(Level::Room, wish)
-    }
-
-    /// Like [`Self::settle`], but ends with [`Decision::Look`] rather than look further than `most`, or take a lock.
-    pub fn settle_up_to(&mut self, most: Level, wish: &Wish) -> Result<Decision> {
-        loop {
-            match decide(&self.facts, wish) {
-                Decision::Look(level) if level <= most => match level {
-                    Level::Uses => self.facts.uses = self.uses()?,
-                    Level::Lvm => self.see_lvm(wish),
-                    // Whoever looks under locks takes the group's, and looks at all again.
-                    Level::Creation => return Ok(Decision::Look(level)),
-                    Level::LeaseState => self.facts.locks = self.locks(),
-                    Level::Openers => self.facts.openers = Some(self.openers(0)?),
-                    Level::Ground => {
-                        self.see_failure();
-                        self.facts.ground = Some(self.ground(wish)?);
-                    }
-                    Level::Content => {
-                        self.facts.content =
-                            Some(self.content().unwrap_or_else(|error| failed(&error)));
-                        self.see_astray();
-                    }
-                    Level::Inside => match self.content_inside() {
-                        Ok(inside) => {
-                            self.facts.inside = Some(inside);
-                            self.see_astray();
-                        }
-                        Err(error) => self.facts.content = Some(failed(&error)),
-                    },
-                    Level::Room => self.look_for_room(wish),
-                },
-                decision => return Ok(decision),
-            }
-        }
-    }
-}
-
-fn failed(error: &Error) -> Content {
-    Content::Failed(format!("{error:#}"))
 }
 
 /// Fails if kubelet passes another device than this one, as it does if two volumes share a name.

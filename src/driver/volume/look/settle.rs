@@ -1,0 +1,51 @@
+//! Looks at a volume level by level, until [`decide`] needs no more facts.
+
+use anyhow::{Error, Result};
+
+use super::Look;
+use crate::volume::decide::{Content, Decision, Level, Wish, decide};
+
+impl Look<'_> {
+    /// Looks until the decision needs nothing more.
+    pub fn settle(&mut self, wish: &Wish) -> Result<Decision> {
+        self.settle_up_to(Level::Room, wish)
+    }
+
+    /// Like [`Self::settle`], but ends with [`Decision::Look`] rather than look further than `most`, or take a lock.
+    pub fn settle_up_to(&mut self, most: Level, wish: &Wish) -> Result<Decision> {
+        loop {
+            match decide(&self.facts, wish) {
+                Decision::Look(level) if level <= most => match level {
+                    Level::Uses => self.facts.uses = self.uses()?,
+                    Level::Lvm => self.see_lvm(wish),
+                    // Whoever looks under locks takes the group's, and looks at all again.
+                    Level::Creation => return Ok(Decision::Look(level)),
+                    Level::LeaseState => self.facts.locks = self.locks(),
+                    Level::Openers => self.facts.openers = Some(self.openers(0)?),
+                    Level::Ground => {
+                        self.see_failure();
+                        self.facts.ground = Some(self.ground(wish)?);
+                    }
+                    Level::Content => {
+                        self.facts.content =
+                            Some(self.content().unwrap_or_else(|error| failed(&error)));
+                        self.see_astray();
+                    }
+                    Level::Inside => match self.content_inside() {
+                        Ok(inside) => {
+                            self.facts.inside = Some(inside);
+                            self.see_astray();
+                        }
+                        Err(error) => self.facts.content = Some(failed(&error)),
+                    },
+                    Level::Room => self.look_for_room(wish),
+                },
+                decision => return Ok(decision),
+            }
+        }
+    }
+}
+
+fn failed(error: &Error) -> Content {
+    Content::Failed(format!("{error:#}"))
+}
