@@ -1,5 +1,5 @@
-//! The node's config: `config.toml` beside the executable. Every key is optional; no file is an
-//! empty file.
+//! The node's config: `config.toml` beside the executable. Every key is optional. A missing file counts
+//! as an empty one.
 
 #[cfg(test)]
 mod tests;

@@ -53,8 +53,8 @@ impl Backup {
         }
     }
 
-    /// The commands that show what is left of the filesystem on `device`, and repair it. Over a backup that is older
-    /// than the data there, the second would destroy that.
+    /// The commands that show what is left of the filesystem on `device`, and repair it. The repair destroys data that
+    /// was written after the backup.
     pub fn repair(&self, device: &Path) -> String {
         let size = self.block_size;
         let block = self.offset.checked_div(size).unwrap_or(0);

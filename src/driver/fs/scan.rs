@@ -48,7 +48,7 @@ const SECTOR: usize = 512;
 /// Bytes at the beginning of a new volume that lvcreate zeroes by default. Source: lvcreate(8), `--zero`.
 pub const ZEROED: u64 = 4 << 10;
 
-/// Up to this size blkid looks for no RAID, DRBD's among them: it takes the device for a floppy disk.
+/// Up to this size blkid takes a device for a floppy disk, and looks for no RAID and no DRBD.
 /// Source: libblkid, `BLKID_FL_TINY_DEV`.
 pub const TINY: u64 = 1440 << 10;
 

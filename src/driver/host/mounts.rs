@@ -99,8 +99,8 @@ impl Kernel {
         attach(&copy_mount(from, mount_id, flags)?, to)
     }
 
-    /// Puts a mount with these flags, and no others, in the place of the mount with this id, which is at `dir`. What has
-    /// the old one open keeps it there: EBUSY.
+    /// Replaces the mount with this id at `dir` by a new one with these flags and no others. Fails with EBUSY while a
+    /// process has the old mount open.
     pub(crate) fn replace_mount(
         &self,
         dir: &Path,

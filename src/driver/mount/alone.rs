@@ -41,7 +41,7 @@ pub fn bind(
     )
 }
 
-/// A mount with these flags and no others takes the place of the one with this id at `dir`.
+/// Replaces the mount with this id at `dir` by a new one with these flags and no others.
 pub fn replace(
     host: &Host,
     dir: &Path,

@@ -185,8 +185,8 @@ fn explained(kernel: &Kernel, error: io::Error) -> Error {
     }
 }
 
-/// Puts a mount with these [restrictions](super::restrictions) and no others in place of the mount `row`, which is at
-/// `dir`: new flags of a mount do not reach the places where others see it. What has the old one open keeps it there.
+/// Replaces the mount `row` at `dir` by a new one with these [restrictions](super::restrictions) and no others. New flags
+/// on the old mount would not reach the other places where it appears. Fails while a process has the old mount open.
 pub fn restrict(host: &Host, row: &Row, dir: &Path, flags: MsFlags, lock: &Lock) -> Result<()> {
     let replaced = alone::replace(host, dir, row.id, flags, lock).and_then(|replaced| {
         replaced.map_err(|e| match e.raw_os_error() {

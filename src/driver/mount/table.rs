@@ -213,7 +213,7 @@ impl Table {
         Some((parent.device, parent.root.join(path)))
     }
 
-    /// The mount point of a mount, by each path to it: a directory may be bound to several places.
+    /// Each path to a mount. There are several if the directory of its mount point is bound to other places, too.
     pub fn paths(&self, row: &Row) -> impl Iterator<Item = PathBuf> {
         let in_parent = self.place(row);
         let all = self.rows.iter().filter_map(move |other| {

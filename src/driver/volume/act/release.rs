@@ -40,7 +40,7 @@ pub fn release_named(host: &Host, config: &Config, volume: &str, asked: bool) ->
 }
 
 /// Deactivates a volume of a shared group that could not be mounted here, since its pod may go to another node.
-/// If another call keeps it busy, it stays active.
+/// If another call works on the volume, the volume stays active.
 pub fn give_up(subject: Subject) {
     if let Err(error) = release(subject, false, OF_LOOKS) {
         subject.host.log.about("left-active", &format!("{error:#}"));

@@ -74,7 +74,7 @@ fn of_all(facts: &Facts, wish: &Wish) -> Ruling {
     }
 }
 
-/// Decides by the volume's users and mounts. `None`: nothing speaks against going on.
+/// Decides by the volume's users and mounts. `None`: the next rules decide.
 fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, Reason> {
     // A volume is extended wherever it is mounted.
     let is_to_be_mounted = wish.purpose == Purpose::Filesystem;
@@ -162,7 +162,7 @@ fn best<'a>(mounts: &'a [Mounted], wish: &Wish) -> Option<&'a Row> {
     best.map(|mounted| &mounted.row)
 }
 
-/// Decides by LVM's answer. `None`: nothing speaks against going on.
+/// Decides by LVM's answer. `None`: the next rules decide.
 fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Reason> {
     let (volume, pool, unused_table, is_lost) = match lvm {
         Lvm::Silent(words) => return Err(Reason::LvmSilent(words.clone())),
@@ -276,7 +276,7 @@ fn of_growth(facts: &Facts, volume: &Volume, size: Bytes, wish: &Wish) -> Ruling
     let Some(ground) = &facts.ground else {
         return Ok(Decision::Look(Level::Ground));
     };
-    // That it is there may be why it has failed.
+    // These sectors may be why the filesystem has failed, so they are named first.
     if let Some(sectors) = &ground.sectors {
         require_sectors(sectors)?;
     }

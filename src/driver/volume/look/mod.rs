@@ -156,7 +156,7 @@ impl<'a> Look<'a> {
         device.is_some_and(|one| !one.is_still_there(self.subject.host.kernel))
     }
 
-    /// Whether others may have opened the device since that was asked.
+    /// Whether others may have opened the device since this look asked who has it open.
     fn may_have_users(&self) -> bool {
         self.asked_for_users.get().elapsed() >= LONG
     }

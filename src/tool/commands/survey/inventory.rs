@@ -42,7 +42,7 @@ pub struct Inventory<'a> {
     pub pods: Pods,
     /// How long LVM took to answer: it waits for whatever holds its lock.
     pub asked: Duration,
-    /// How long volumes have been looked at so far. What LVM took meanwhile for other questions is not in it.
+    /// How long all looks at volumes have taken so far. Questions to LVM between them do not count.
     looked: Cell<Duration>,
     /// The volumes in the log. It is read once, and only if neither record nor mounts tell.
     called: OnceCell<BTreeSet<String>>,
@@ -361,7 +361,7 @@ impl<'a> Inventory<'a> {
     }
 }
 
-/// The verdict of a look, without what this node lacks.
+/// The verdict of a look alone. What this node lacks, such as a tool, is not asked.
 fn as_seen(id: &LvId, seen: Result<SeenVolume>) -> (Verdict, Option<Facts>) {
     match seen {
         Ok(seen) => (Verdict::of(&seen.facts, seen.decision), Some(seen.facts)),
