@@ -4,6 +4,7 @@
 mod bring_up;
 mod conduct;
 mod encrypted;
+mod first_mount;
 mod growth;
 mod make;
 mod release;

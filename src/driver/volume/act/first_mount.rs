@@ -1,0 +1,242 @@
+//! Mounts a filesystem that is mounted nowhere on this node.
+
+use std::path::Path;
+
+use anyhow::{Error, Result};
+
+use super::growth::grow_filesystem;
+use crate::fs::{self, IF_E2FSCK_IS_OLD};
+use crate::host::holders::name_them;
+use crate::host::{Lock, ToolError};
+use crate::lvm::{self, Volume};
+use crate::mount::{Source, by_hand, ensure_unmounted, mount_device, mounted_at};
+use crate::names::{FsType, LvId};
+use crate::options::MountOptions;
+use crate::reply::after_undo;
+use crate::volume::decide::{Elsewhere, Grow, Mount, Place, Reason, Refusal, writable_again};
+use crate::volume::device::{Device, Failure, Pinned, is_shut_down};
+use crate::volume::job::Job;
+use crate::volume::look::Look;
+use crate::volume::step::Step;
+use crate::volume::subject::Subject;
+
+/// Mounts a filesystem that is mounted nowhere here. `is_new`: this very call has made it.
+pub fn first_mount(
+    job: &Job,
+    dir: &Path,
+    mut seen: Look,
+    (how, on): (Mount, Device),
+    is_new: bool,
+    lock: &Lock,
+) -> Result<Step<Vec<String>>> {
+    // The pin keeps the device's number until it is mounted.
+    let first = FirstMount {
+        job,
+        dir,
+        volume: seen.facts.require_volume()?.clone(),
+        on: on.pin(job.subject.host.kernel)?,
+        how,
+        is_new,
+        lock,
+    };
+    // e2fsck and mount(8) claim the device themselves. After `make` there is no claim any more.
+    seen.release_claim();
+    let mut remarks = Vec::from_iter(first.prepare()?);
+    // The device is pinned, and this call has the volume's lock: only another user can have come meanwhile.
+    if seen.took_long() && !seen.is_still_free()? {
+        return Ok(Step::LookAgain("it has another user"));
+    }
+    remarks.extend(first.mount()?);
+    Ok(Step::Done(remarks))
+}
+
+/// A filesystem to mount, under its volume's lock.
+struct FirstMount<'a> {
+    job: &'a Job<'a>,
+    dir: &'a Path,
+    volume: Volume,
+    on: Pinned,
+    how: Mount,
+    /// This very call has made it.
+    is_new: bool,
+    lock: &'a Lock,
+}
+
+impl FirstMount<'_> {
+    /// Checks the filesystem, grows ext2, and changes tags that must change before the mount. Returns a warning
+    /// to show although the call succeeded.
+    fn prepare(&self) -> Result<Option<String>> {
+        let (host, mut remark) = (self.job.subject.host, None);
+        let (how, node) = (&self.how, &self.on.node);
+        if how.check {
+            let all = how.grow == Grow::Before;
+            fs::check(host, node, all, self.lock)
+                .map_err(|error| Error::from(error).context(self.if_check_fails()))?;
+        }
+        if how.grow == Grow::Before
+            && let Err(error) = self.grow(None)
+        {
+            remark = Some(format!("{} is not grown: {error:#}", self.volume.id));
+        }
+        // A tag that allows mkfs must be gone before there can be data: if this call is killed after the mount,
+        // the repeated one finds the mount and looks no further.
+        if how.record && self.is_recorded_first() {
+            self.record()?;
+        }
+        Ok(remark)
+    }
+
+    /// `mount`: the id of its mount.
+    fn grow(&self, mount: Option<u64>) -> Result<()> {
+        let (subject, fs) = (self.job.subject, self.how.filesystem.fs);
+        grow_filesystem(subject, fs, &self.on, (self.dir, mount), self.lock)
+    }
+
+    /// What to do if e2fsck fails. It takes what RAID cannot read any more for errors of the filesystem, and would write
+    /// there.
+    fn if_check_fails(&self) -> String {
+        let Volume { id, health, .. } = &self.volume;
+        if !health.is_empty() {
+            return format!(
+                "checking the filesystem of {id}, of which LVM says \"{health}\": what e2fsck finds may come from its \
+                 disks. Do not repair the filesystem before they are well (`lvs -a -o +devices,lv_health_status {}`, \
+                 `dmesg`)",
+                id.vg()
+            );
+        }
+        let repair = by_hand(id, &self.on.node, "e2fsck -f");
+        format!(
+            "checking the filesystem of {id}; {IF_E2FSCK_IS_OLD}; if the filesystem has errors, save what is needed and \
+             repair it with {repair}"
+        )
+    }
+
+    fn is_recorded_first(&self) -> bool {
+        let record = &self.volume.record;
+        record.making.is_some() || record.permission.is_some()
+    }
+
+    fn record(&self) -> Result<()> {
+        let luks = self.on.device.luks.as_deref();
+        let tags = self.volume.record.holding(&self.how.filesystem, luks);
+        let host = self.job.subject.host;
+        lvm::retag(host, self.volume.target(), &tags, Some(self.lock))
+    }
+
+    /// Mounts the filesystem, records it in a tag, and grows it if the volume was extended. Returns warnings to
+    /// show although the call succeeded.
+    fn mount(&self) -> Result<Vec<String>> {
+        let Subject { host, id, .. } = self.job.subject;
+        let (how, volume) = (&self.how, &self.volume);
+        if let Some(elsewhere) = how.alive.as_ref().filter(|others| !others.is_empty()) {
+            host.log.about("elsewhere", &name_them(elsewhere));
+        }
+        let options = self.options()?;
+        self.on.device.require_still_there(host.kernel)?;
+        let source = Source {
+            id,
+            node: &self.on.node,
+            number: self.on.device.number,
+            filesystem: &how.filesystem,
+            options: &options,
+            read_only: self.job.options.read_only,
+            is_new: self.is_new,
+        };
+        let mounted = mount_device(host, &source, self.dir, self.lock);
+        let mounted = mounted.map_err(|error| self.unread_log(error));
+        match &how.alive {
+            None => mounted?,
+            Some(elsewhere) => mounted
+                .map_err(|error| not_mounted_again(id, elsewhere, error))
+                .and_then(|()| self.undo_if_shut_down(elsewhere))?,
+        }
+
+        // The volume is mounted with its data: a failure from here on is a warning, and the pod starts.
+        let mut remarks = Vec::new();
+        if !volume.health.is_empty() {
+            remarks.push(format!(
+                "{id} is mounted, but LVM says that it is not well: {}; see `lvs -a -o +devices,lv_health_status {id}`",
+                volume.health
+            ));
+        }
+        if how.record
+            && !self.is_recorded_first()
+            && let Err(error) = self.record()
+        {
+            host.log.about("unrecorded", &format!("{error:#}"));
+            remarks.push(format!(
+                "{id} is mounted, but LVM could not record what it holds, so its next first mount does not know that it \
+                 held a filesystem: {error:#}"
+            ));
+        }
+        if how.grow == Grow::After
+            && let Err(error) = self.grow(host.kernel.mount_id(self.dir).ok())
+        {
+            remarks.push(format!("{id} is mounted, but not grown: {error:#}"));
+        }
+        Ok(remarks)
+    }
+
+    /// Adds to the error of a mount why even a pod that only reads may be refused a read-only volume: the log of its
+    /// filesystem must be played back.
+    fn unread_log(&self, error: Error) -> Error {
+        let (id, device) = (self.job.subject.id, &self.on.device);
+        let reads = self.job.options.read_only && device.is_read_only(self.job.subject.host.kernel);
+        if !reads || !matches!(error.downcast_ref(), Some(ToolError::Failed { .. })) {
+            return error;
+        }
+        error.context(format!(
+            "{id} is read-only itself. If the log of its filesystem must be played back (`dmesg`), as of a snapshot \
+             of a volume in use, {}",
+            writable_again(id, self.volume.overridden)
+        ))
+    }
+
+    /// Unmounts the filesystem if the kernel has shut it down. As long as another mount namespace has it mounted, each
+    /// new mount shows the same filesystem, shut down as it is.
+    fn undo_if_shut_down(&self, elsewhere: &[Elsewhere]) -> Result<()> {
+        let Subject { host, id, .. } = self.job.subject;
+        let mount = mounted_at(host.kernel, self.dir).ok().flatten();
+        if !mount.is_some_and(|mount| is_shut_down(host.kernel, self.dir, mount)) {
+            return Ok(());
+        }
+        let place = Place::Elsewhere(elsewhere.to_owned());
+        let refusal = Refusal::of(id, Reason::FilesystemFailed(place, Failure::ShutDown));
+        let undo = ensure_unmounted(host, self.dir);
+        Err(after_undo(refusal.into(), undo))
+    }
+
+    /// The mount options of the driver, of the node's config and of the pod, the later ones stronger.
+    fn options(&self) -> Result<MountOptions> {
+        let Subject { host, config, id } = self.job.subject;
+        let fs = self.how.filesystem.fs;
+        let of_driver = match fs {
+            // Overrides the superblock: an error in one volume must neither stop the whole node (`tune2fs -e
+            // panic`), nor let writes go on (the default of mke2fs).
+            FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => "errors=remount-ro",
+            // A snapshot has the UUID of its origin, and xfs mounts no UUID twice. Thin ones outlive their origin.
+            FsType::Xfs if self.volume.is_snapshot() || self.volume.pool.is_some() => "nouuid",
+            FsType::Xfs | FsType::Btrfs => "",
+        };
+        let (options, overruled) = MountOptions::of_node(of_driver)?
+            .and(&config.mount_options(id.vg(), fs))
+            .and_of_pod(&self.job.options.mount_options);
+        if !overruled.is_empty() {
+            host.log
+                .about("mountoptions-overruled", &overruled.join(","));
+        }
+        Ok(options)
+    }
+}
+
+/// mount(8) of util-linux 2.41 does not say that the filesystem was shut down, so this adds it.
+fn not_mounted_again(id: &LvId, elsewhere: &[Elsewhere], error: Error) -> Error {
+    if elsewhere.is_empty() {
+        return error;
+    }
+    error.context(format!(
+        "{id} is mounted in another mount namespace ({}), and cannot be mounted here too; if it has \
+         failed (`dmesg`), end each process that has it",
+        name_them(elsewhere)
+    ))
+}
