@@ -145,9 +145,13 @@ pub fn tagged(host: &Host, tag: &str) -> Result<Vec<Volume>> {
 /// All volumes that LVM lists, sorted by name.
 pub(super) fn all_volumes(host: &Host) -> Result<Vec<Volume>> {
     let command = ask("lvs", LV_FIELDS, host.limits.query);
-    read(host, &command, |report| report.volumes("lv"))
+    let (mut volumes, warned) = read_with_warnings(host, &command, |report| report.volumes("lv"))
         .map_err(|error| explain(host, None, error))
-        .context("asking LVM for all volumes")
+        .context("asking LVM for all volumes")?;
+    for volume in &mut volumes {
+        volume.warned = warned;
+    }
+    Ok(volumes)
 }
 
 /// The volumes of these groups. `lvs` leaves out those of exported groups, and `vgs` does not.

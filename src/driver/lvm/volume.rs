@@ -55,8 +55,8 @@ pub struct Volume {
     pub spread: Spread,
     /// The lock that an activation of the volume takes, if nodes share its group.
     pub lock: Option<Lease>,
-    /// Whether LVM warned of something when it listed the volume alone, as it does of each disk that is smaller than
-    /// its metadata says.
+    /// Whether LVM warned of something when it listed the volume, as it does of each disk that is smaller than its
+    /// metadata says, and of a volume whose table leads to another disk than its metadata.
     pub warned: bool,
 }
 
@@ -84,6 +84,12 @@ pub struct Lease {
 pub(super) const OVERFLOWED: &str = "snapshot invalid";
 
 impl Volume {
+    /// Whether it is RAID of which no image has a copy: raid0. LVM calls raid0 with metadata just `raid`.
+    pub fn is_raid0(&self) -> bool {
+        let copied = ["raid1", "raid4", "raid5", "raid6"];
+        self.layout.starts_with("raid") && !copied.iter().any(|kind| self.layout.contains(kind))
+    }
+
     /// The name and UUID by which a command of LVM changes this volume.
     pub fn target(&self) -> Target<'_> {
         (&self.id, &self.uuid)

@@ -6,6 +6,7 @@ mod damaged;
 pub mod foreign;
 pub mod lvm_conf;
 pub mod meanwhile;
+mod old_disks;
 mod partial;
 mod pending;
 mod sectors;

@@ -21,12 +21,16 @@ const WORTH_GROWING: u64 = 1 << 20;
 
 /// Decides by the content, from the strongest doubt to the last permission: mkfs is the very last arm.
 pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Ruling {
+    require_no_old_disk(facts)?;
     if let Some(decision) = encrypted::of_luks(facts, content, volume, wish)? {
         return Ok(decision);
     }
     match content {
         Content::Failed(words) => Err(Reason::Failed(words.clone())),
-        Content::Unreadable { at, error } => Err(unreadable(facts, *at, error)),
+        Content::Unreadable { at, error } => Err(Reason::Unreadable {
+            at: *at,
+            error: error.clone(),
+        }),
         Content::Claimed(found) => claimed(facts, found.as_ref(), volume, wish),
         Content::Several => Err(Reason::Several),
         Content::Other(what) if volume.record.new => Err(Reason::NewNotBlank(what.to_string())),
@@ -85,19 +89,20 @@ fn is_left_by_mke2fs(doubt: &Doubt, volume: &Volume) -> bool {
     }
 }
 
-pub fn unreadable(facts: &Facts, at: u64, error: &str) -> Reason {
-    if let Some(disk) = facts.astray.first() {
-        let uses = facts.uses.as_ref();
-        return Reason::OldDisk {
-            disk: disk.clone(),
-            pool: facts.volume().and_then(Volume::pool_id),
-            inside: uses
-                .and_then(|uses| uses.inside.as_ref())
-                .map(|inside| inside.device.path.clone()),
-        };
-    }
-    let error = error.to_owned();
-    Reason::Unreadable { at, error }
+/// Fails if a part of the device is on a disk that LVM has not any more: nothing of that part can be read, even if what
+/// was read here is elsewhere.
+fn require_no_old_disk(facts: &Facts) -> Result<(), Reason> {
+    let Some(disk) = facts.astray.first() else {
+        return Ok(());
+    };
+    let uses = facts.uses.as_ref();
+    Err(Reason::OldDisk {
+        disk: disk.clone(),
+        pool: facts.volume().and_then(Volume::pool_id),
+        inside: uses
+            .and_then(|uses| uses.inside.as_ref())
+            .map(|inside| inside.device.path.clone()),
+    })
 }
 
 /// Decides for a device that is claimed: by a mount in another mount namespace, or by an unknown user.

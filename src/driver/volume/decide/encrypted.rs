@@ -10,7 +10,6 @@
 
 use super::content::{
     claimed, make, of_filesystem, require_for_mkfs, require_kind, require_type, require_writable,
-    unreadable,
 };
 use super::decision::{Decision, Level, Making, Ruling};
 use super::doubt::Doubt;
@@ -219,7 +218,10 @@ fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> 
     };
     match content {
         Content::Failed(words) => Err(Reason::Failed(words.clone())),
-        Content::Unreadable { at, error } => Err(unreadable(facts, *at, error)),
+        Content::Unreadable { at, error } => Err(Reason::Unreadable {
+            at: *at,
+            error: error.clone(),
+        }),
         Content::Claimed(found) => claimed(facts, found.as_ref(), volume, wish),
         Content::Filesystem(found) if is_its(&found.filesystem.uuid) && !found.half => {
             of_filesystem(facts, found, volume, wish)

@@ -1,10 +1,14 @@
 //! Asks LVM for a volume, its pool and its group, and lvmlockd for its lock.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 
 use super::{Known, Look};
+use crate::fs;
 use crate::lvm::{self, Group, GroupLeases, LeaseState, Volume};
 use crate::names::{LvId, LvName};
 use crate::volume::decide::{Content, Facts, Lvm, Pool, Room, Wish};
@@ -116,24 +120,55 @@ impl Look<'_> {
         Some(GroupLeases::ask(host, id.vg(), config.limits.query).of(lock))
     }
 
-    /// Compares the disks of a device that cannot be read with those of LVM's metadata. LVM says of a volume that it is
-    /// partial if it lacks one of them.
+    /// Compares the disks of a device with those of LVM's metadata, if it cannot be read or LVM warned of something. LVM
+    /// says of a volume that it is partial if it lacks one of them.
     pub(super) fn see_astray(&mut self) {
-        let facts = &self.facts;
+        let (kernel, facts) = (self.subject.host.kernel, &self.facts);
         let is_unreadable = matches!(facts.top_content(), Some(Content::Unreadable { .. }));
-        let whole = facts
-            .volume()
-            .filter(|volume| !volume.health.contains("partial"));
-        let Some(device) = facts
-            .device
-            .as_ref()
-            .filter(|_| is_unreadable && whole.is_some())
-        else {
+        let (Some(volume), Some(device)) = (facts.volume(), &facts.device) else {
             return;
         };
+        if volume.health.contains("partial") || !is_unreadable && !volume.warned {
+            return;
+        }
         let below = sysfs_path(device.number, "slaves");
-        self.facts.astray =
-            lvm::astray(self.subject.host, facts.id.vg(), &below).unwrap_or_default();
+        let images = is_unreadable || volume.is_raid0();
+        let known = self.numbers_of_disks();
+        let mut astray = match known {
+            Some(known) if !known.is_empty() => lvm::astray(kernel, &known, &below, images),
+            _ => return,
+        };
+        // A path of multipath that the volume was activated on is as good as the device over it.
+        if !is_unreadable {
+            astray.retain(|disk| self.is_dead(disk));
+        }
+        self.facts.astray = astray;
+    }
+
+    /// The numbers of the disks of the volume's group. `None`: LVM does not tell.
+    fn numbers_of_disks(&self) -> Option<BTreeSet<String>> {
+        let Subject { host, id, .. } = self.subject;
+        let Some(known) = self.asker.known else {
+            return lvm::numbers_of_disks(host, id.vg()).ok();
+        };
+        let groups = known.groups.iter();
+        let groups = groups.filter(|group| group.name == id.vg().as_str());
+        let disks = groups.flat_map(|group| &group.disks);
+        let numbers = disks.filter_map(|disk| host.kernel.device_number(&disk.path).ok()?);
+        Some(numbers.map(|number| number.to_string()).collect())
+    }
+
+    /// Whether this disk, as udev has it in /dev, is gone or cannot be read.
+    fn is_dead(&self, disk: &str) -> bool {
+        let host = self.subject.host;
+        let path = Path::new("/dev").join(disk);
+        let Ok(Some(number)) = host.kernel.device_number(&path) else {
+            return true;
+        };
+        let Ok(file) = host.kernel.open_device(&path, number, false) else {
+            return true;
+        };
+        fs::superblock_of(host, None, (&Arc::new(file), &path)).is_err()
     }
 
     /// Notes which node has the volume, if the answer comes within `limit`: sanlock's disk may hang.

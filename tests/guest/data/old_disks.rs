@@ -1,0 +1,97 @@
+//! Active volumes of which a part is on a disk that was away and came back under another name.
+
+use crate::data::lvm_conf::LvmConf;
+use crate::prelude::*;
+
+/// The second of two disks, which has another name from now on. Under the old name it is as `old` says.
+struct Renamed<'a> {
+    disk: &'a Disk,
+    name: String,
+}
+
+impl<'a> Renamed<'a> {
+    fn new(disk: &'a Disk, is_old_dead: bool) -> Self {
+        let path = disk.path();
+        let name = format!("{}-back", path.rsplit('/').next().unwrap());
+        let table = sh(&format!("dmsetup table {path}"));
+        if is_old_dead {
+            disk.fail_wholly();
+            sh("pvscan -qq --cache");
+        }
+        run("dmsetup", &["create", &name, "--table", &table]);
+        sh("pvscan -qq --cache");
+        Self { disk, name }
+    }
+}
+
+impl Drop for Renamed<'_> {
+    fn drop(&mut self) {
+        lenient("dmsetup", &["remove", "--retry", &self.name]);
+        self.disk.heal();
+        lenient("pvscan", &["-qq", "--cache"]);
+    }
+}
+
+/// A group on two disks, with volumes that hold data. Of `linear` and of the pool of `thin` the beginning is on the
+/// first disk.
+fn on_two(name: &str) -> (Vec<Disk>, Group, Node) {
+    let (disks, group) = Disk::several(name, 2, 800 * MIB);
+    let [one, two] = [disks[0].path(), disks[1].path()];
+    for line in [
+        format!("lvcreate -qq -y -W y -n linear -l 60 {name} {one}"),
+        format!("lvextend -qq -l +20 {name}/linear {two}"),
+        format!("lvcreate -qq -y -W y -n raid1 --type raid1 -m1 -L 64m {name}"),
+        format!("lvcreate -qq -y -W y -n mirror --type mirror --mirrorlog core -m1 -L 64m {name}"),
+        format!("lvcreate -qq -y --type thin-pool -Z n -n pool -l 20 {name} {one}"),
+        format!("lvextend -qq -l +10 {name}/pool {two}"),
+        format!("lvcreate -qq -y -V 64m --thinpool pool -n thin {name}"),
+        format!("lvcreate -qq -y -W y -n whole -l 10 {name} {one}"),
+    ] {
+        sh(&line);
+    }
+    let node = Node::new(Mode::MountOnly);
+    for lv in ["linear", "raid1", "mirror", "thin", "whole"] {
+        node.write("pod", &Volume::new(&group, lv), lv);
+    }
+    (disks, group, node)
+}
+
+#[test]
+fn a_volume_with_a_part_on_its_old_disk_is_refused_though_its_beginning_can_be_read() {
+    let (disks, group, node) = on_two("partly");
+    let renamed = Renamed::new(&disks[1], true);
+    for lv in ["linear", "thin"] {
+        let volume = Volume::new(&group, lv);
+        node.refuses_mount(&volume, &["is no disk of partly any more", "[old-disk]"]);
+        node.prints(&["check", &format!("partly/{lv}")], "REFUSED", 1);
+        let reader = volume.read_only();
+        node.refuses_mount(&reader, &["[old-disk]"]);
+    }
+    // Of these, the other disk has all.
+    for lv in ["raid1", "mirror", "whole"] {
+        node.finds(&Volume::new(&group, lv), lv);
+    }
+    let refused = node.mount("pod", &Volume::new(&group, "linear"));
+    bash(refused.command("lvchange -an ").unwrap());
+    node.finds(&Volume::new(&group, "linear"), "linear");
+    group.deactivate();
+    drop(renamed);
+}
+
+#[test]
+fn a_volume_on_a_path_to_its_disk_that_works_is_mounted() {
+    let (disks, group, node) = on_two("paths");
+    // As multipath over a disk on which a volume is active already.
+    let renamed = Renamed::new(&disks[1], false);
+    let filter = format!("devices/filter = [ \"r|{}$|\" ]\n", disks[1].path());
+    let conf = LvmConf::new(&filter);
+    sh("pvscan -qq --cache");
+    let warned = bash("lvs paths/linear 2>&1");
+    assert!(warned.contains("Device mismatch"), "{warned}");
+    for lv in ["linear", "thin", "raid1", "whole"] {
+        node.finds(&Volume::new(&group, lv), lv);
+    }
+    drop(conf);
+    group.deactivate();
+    drop(renamed);
+}
