@@ -23,6 +23,6 @@ pub use decide::{
 pub use device::{Device, Inside, Pinned};
 pub(crate) use job::Job;
 pub use kernel_tables::{all_inside, volume_of};
-pub use look::{Asker, HeldLocks, Known, Tables, look_under_lock};
+pub use look::{Asker, HeldLocks, Known, Tables, look_under_lock, outgrown};
 pub(crate) use step::Step;
 pub use subject::Subject;

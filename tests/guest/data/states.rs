@@ -239,3 +239,37 @@ fn a_disk_that_is_not_for_volumes_gives_no_room() {
     node.grow("pod", &volume, 64 * MIB).is_success();
     node.down("pod", &volume);
 }
+
+/// LVM gives the rest to the next volume, and each overwrites what is the other's.
+#[test]
+fn a_volume_that_is_larger_than_lvm_says_is_not_written_by_one_more_pod() {
+    let node = Node::new(Mode::MountOnly);
+    let (group, volume) = Group::with_data("restored");
+    node.write("pod", &volume, "before");
+    bash("vgcfgbackup -qq -f /run/restored.before restored");
+    let dir = node.up("pod", &volume);
+    node.grow("pod", &volume, 64 * MIB).is_success();
+    bash(
+        "vgcfgbackup -qq -f /run/restored.after restored
+        vgcfgrestore -qq -y -f /run/restored.before restored",
+    );
+    write_synced(&dir.join("page"), "after");
+    let before = filesystem_size(&dir);
+    let words = "has 64 MiB, and by LVM's metadata restored/data has 32 MiB";
+    // The pod that has it goes on, and all tell.
+    let told = node.is_ill("larger-device", "restored/data", "vgcfgrestore --list ");
+    bash(&told);
+    node.prints(&["status", "-x"], "larger than LVM says", 1);
+    // lvextend would make the device smaller.
+    let grown = node.grow("pod", &volume, 48 * MIB);
+    grown.is_failure(&[words]);
+    assert_eq!(filesystem_size(&dir), before);
+    node.down("pod", &volume);
+    agreed(&node, &volume, &group, "larger-device", words);
+    let reader = volume.clone().read_only();
+    assert_eq!(read(&node.up("reader", &reader).join("page")), "after");
+    node.down("reader", &reader);
+    bash("vgcfgrestore -qq -y -f /run/restored.after restored");
+    node.is_well("larger-device");
+    node.finds(&volume, "after");
+}

@@ -3,7 +3,7 @@
 
 /// Commands that only look. A row runs each that its messages print, while the volume is refused.
 const LOOKS: &str = "btrfs check |dmesg|dmsetup info |dmsetup ls |dumpe2fs -h |e2fsck -n |fuser -v|losetup --list|lsblk |lvm status |\
-    lvmconfig |lvs |pvs|swapon --show|vgck |vgs |wipefs /dev/|xfs_repair -n ";
+    lvmconfig |lvs |pvs|swapon --show|vgcfgrestore --list |vgck |vgs |wipefs /dev/|xfs_repair -n ";
 
 /// A word of docs/on-call.md, the beginning of a command of its messages that no row runs, and why, or the file with
 /// a case that runs it.

@@ -217,6 +217,14 @@ refusals! {
             dmsetup create $(basename $dev) --uuid $uuid --table \"$table\"",
         undo: "told dmsetup remove",
     }
+    larger_device {
+        // As a person does who wants back what was there before the volume grew.
+        prepare: "mkfs.ext4 -q $dev; vgcfgbackup -qq -f $dir/before $vg; lvextend -qq -L 64m $vg/data
+            vgcfgbackup -qq -f $dir/after $vg; vgcfgrestore -qq -y -f $dir/before $vg",
+        says: "has 64 MiB, and by LVM's metadata larger-device/data has 32 MiB",
+        undo: "told vgcfgrestore --file FILE=$dir/after",
+        or: &["told lvchange --refresh"],
+    }
     suspended {
         prepare: "dmsetup suspend $dev",
         undo: "told dmsetup resume",

@@ -307,6 +307,19 @@ pub fn repair_pool(pool: &LvId) -> String {
     )
 }
 
+/// The newest metadata first: of what LVM gave to others meanwhile, lvextend would not give the same space back.
+pub fn larger_device(id: &LvId, has: Bytes, volume: Bytes) -> String {
+    let (device, vg) = (id.device(), id.vg());
+    format!(
+        "{} has {has}, and by LVM's metadata {id} has {volume}: LVM may give the rest to another volume, and each would \
+         overwrite the other. Create and extend nothing in {vg} before that is mended. If somebody restored older \
+         metadata, restore the newest that LVM kept (`vgcfgrestore --list {vg}`, `vgcfgrestore --file FILE {vg}`). \
+         Only if an lvreduce was cut short, end what uses the volume, and run `lvchange --refresh {id}`: the device \
+         then ends where the volume does",
+        device.shown()
+    )
+}
+
 /// The command that gives a thin pool of this size more room: a fifth of what it has, or as much
 /// metadata as is enough for most pools. No percentage: a message for kubelet has no percent sign.
 pub fn extend_pool(pool: &LvId, size: Bytes, what: &str) -> String {

@@ -25,6 +25,8 @@ pub struct Facts {
     pub not_its_device: Option<String>,
     pub uses: Option<Uses>,
     pub lvm: Option<Lvm>,
+    /// The size of its device, if LVM's metadata gives it less. Looked at with LVM's answer.
+    pub outgrown: Option<Bytes>,
     /// LVM's answer is from before this call activated the volume.
     pub listed_inactive: bool,
     /// No lvcreate of a killed call is at work on the volume any more. Such an lvcreate may be wiping it.
@@ -204,6 +206,7 @@ impl Facts {
             not_its_device: None,
             uses: None,
             lvm: None,
+            outgrown: None,
             listed_inactive: false,
             lvcreate_ended: false,
             room: None,

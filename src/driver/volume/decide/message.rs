@@ -2,8 +2,9 @@
 
 use super::advice::{
     anew, another_header, another_inside, extend_pool, filesystem_failed, held_elsewhere,
-    larger_sectors, no_room, old_disk, opened_by_hand, other, read_only, repair_pool,
-    restore_header, same_name_advice, short_disk, signs_of_data, wider, writable_again,
+    larger_device, larger_sectors, no_room, old_disk, opened_by_hand, other, read_only,
+    repair_pool, restore_header, same_name_advice, short_disk, signs_of_data, wider,
+    writable_again,
 };
 use super::reason::Reason;
 use super::uses::Occupied;
@@ -265,6 +266,10 @@ impl Reason {
                  nothing was written. Repair or replace its disk (`dmesg`, `pvs`, `lvs -a -o +devices \
                  {id}`)"
             ),
+            Self::LargerDevice {
+                device: has,
+                volume,
+            } => larger_device(id, *has, *volume),
             Self::OldDisk { disk, pool, inside } => {
                 old_disk(id, disk, pool.as_ref(), inside.as_deref())
             }

@@ -103,6 +103,11 @@ pub enum Reason {
         health: String,
     },
     AnotherDevice,
+    /// The kernel gives its device more than LVM's metadata gives the volume.
+    LargerDevice {
+        device: Bytes,
+        volume: Bytes,
+    },
     Suspended(String),
     /// The volume below an open encrypted one is suspended. LVM waits for it too, since LVM reads what is inside.
     SuspendedInside(String),
@@ -203,6 +208,7 @@ impl Reason {
             self,
             Self::NotItsDevice(_)
                 | Self::AnotherDevice
+                | Self::LargerDevice { .. }
                 | Self::LvmSilent(_)
                 | Self::Partial
                 | Self::SnapshotFull

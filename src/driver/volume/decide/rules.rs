@@ -214,12 +214,25 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Rea
             Err(Reason::Suspended(name.clone()))
         };
     }
+    require_own_space(volume, facts.outgrown, wish)?;
     require_lasting(volume, wish)?;
     require_sound(volume, wish.read_only)?;
     if let Some(pool) = pool {
         require_usable_pool(pool, wish)?;
     }
     Ok(None)
+}
+
+/// Fails if LVM may have given a part of the device to another volume: each would overwrite the other. lvextend would make
+/// the device as large as it is told, which may be less than the filesystem has.
+fn require_own_space(volume: &Volume, outgrown: Option<Bytes>, wish: &Wish) -> Result<(), Reason> {
+    match outgrown {
+        Some(device) if !wish.read_only => Err(Reason::LargerDevice {
+            device,
+            volume: volume.device_size(),
+        }),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Fails if LVM was told to do something that takes away what is written to the volume, or its new size.

@@ -9,9 +9,11 @@ use anyhow::{Result, bail};
 
 use super::{Known, Look};
 use crate::fs;
+use crate::host::Host;
 use crate::lvm::{self, Group, GroupLeases, LeaseState, Volume};
-use crate::names::{LvId, LvName};
+use crate::names::{Bytes, LvId, LvName};
 use crate::volume::decide::{Content, Facts, Lvm, Pool, Room, Wish};
+use crate::volume::device::Device;
 use crate::volume::kernel_tables::sysfs_path;
 use crate::volume::subject::Subject;
 
@@ -43,6 +45,7 @@ impl Look<'_> {
             },
             None => self.ask_lvm(wish),
         });
+        self.facts.outgrown = self.outgrown();
         // LVM suspends a volume while changing it, and has resumed it by the time it answers.
         let top = self.facts.top().cloned();
         if let (Some(top), Some(uses)) = (top, &mut self.facts.uses)
@@ -53,8 +56,19 @@ impl Look<'_> {
         }
     }
 
+    fn outgrown(&self) -> Option<Bytes> {
+        let (volume, device) = (self.facts.volume()?, self.facts.device.as_ref()?);
+        outgrown(self.subject.host, volume, device)
+    }
+
+    /// What LVM says of a volume whose decision does not need it.
+    pub fn add_lvm(&mut self, wish: &Wish) {
+        self.facts.lvm = Some(self.ask_lvm(wish));
+        self.facts.outgrown = self.outgrown();
+    }
+
     /// Asks LVM for the volume and, unless it is only to be read, for its thin pool.
-    pub fn ask_lvm(&self, wish: &Wish) -> Lvm {
+    fn ask_lvm(&self, wish: &Wish) -> Lvm {
         let Subject { host, id, .. } = self.subject;
         let answer = || -> Result<Lvm> {
             let volume = match self.find(id)? {
@@ -200,4 +214,16 @@ impl<'a> Known<'a> {
         }
         Ok(Volume::among(self.volumes, id))
     }
+}
+
+/// The size of a volume's device, if LVM's metadata gives it less. LVM is asked again then: an lvextend may have ended
+/// since it answered.
+pub fn outgrown(host: &Host, volume: &Volume, device: &Device) -> Option<Bytes> {
+    let size = device.size(host.kernel).ok()?;
+    let is_less = |volume: &Volume| volume.uuid == device.lv_uuid && volume.device_size() < size;
+    let is_still = || match lvm::find(host, &volume.id) {
+        Ok(lvm::Found::Volume(volume)) => is_less(&volume),
+        Ok(lvm::Found::Hidden | lvm::Found::NoVolume | lvm::Found::NoGroup) | Err(_) => false,
+    };
+    (is_less(volume) && is_still()).then_some(size)
 }

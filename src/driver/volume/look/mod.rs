@@ -10,6 +10,7 @@ mod settle;
 mod under_lock;
 mod uses;
 
+pub use self::lvm::outgrown;
 pub use under_lock::{HeldLocks, look_under_lock};
 
 use std::cell::Cell;

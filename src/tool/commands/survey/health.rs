@@ -9,10 +9,10 @@ use super::verdict::{Outcome, Verdict};
 use driver::fs::Condition;
 use driver::host::{Lack, own_name};
 use driver::lvm::{LeaseState, Merge, Volume};
-use driver::names::Shown;
+use driver::names::{Bytes, Shown};
 use driver::volume::{
-    Content, Decision, Device, Facts, Place, Reason, extend_pool, repair_pool, require_lease,
-    require_no_fault, require_sound,
+    Content, Decision, Device, Facts, Place, Reason, extend_pool, outgrown, repair_pool,
+    require_lease, require_no_fault, require_sound,
 };
 use std::path::PathBuf;
 
@@ -28,6 +28,8 @@ pub struct Health {
     pub pool: Option<Volume>,
     /// The device-mapper name of the suspended device: its own, or one that it is built on.
     pub suspended: Option<String>,
+    /// The size of its device, if LVM's metadata gives it less.
+    pub outgrown: Option<Bytes>,
     /// Why no more pods get its filesystem: the kernel met errors in it.
     pub failed: Option<Reason>,
     /// Whether the kernel met errors in its filesystem, now or before.
@@ -74,6 +76,10 @@ impl Health {
             limit: inventory.config.thin_pool_limit,
             pool: inventory.pool(volume).cloned(),
             suspended,
+            outgrown: match facts.as_ref().filter(|facts| facts.lvm.is_some()) {
+                Some(facts) => facts.outgrown,
+                None => device.and_then(|one| outgrown(inventory.host, volume, one)),
+            },
             failed: inventory.failed(volume),
             has_errors: had_errors || has_failed,
             lack: read.and_then(|device| inventory.lack(volume, &inventory.space(device)?)),
@@ -98,6 +104,7 @@ impl Health {
         let all = [
             self.lvm(),
             self.suspended(),
+            self.outgrown(),
             self.failed(),
             self.node(),
             self.lock(),
@@ -146,6 +153,7 @@ impl Health {
         let refusal = self.verdict.as_ref().and_then(Verdict::refusal);
         let is_said = |fault: &Finding| match fault.check {
             "volume-health" => refusal.is_some_and(Reason::is_broken),
+            "larger-device" => matches!(refusal, Some(Reason::LargerDevice { .. })),
             "luks-header" => matches!(refusal, Some(Reason::Header { .. })),
             "pool-full" => matches!(refusal, Some(Reason::PoolFull { .. })),
             "merge" => matches!(refusal, Some(Reason::MergeWaits | Reason::MergeFailed)),
@@ -216,6 +224,17 @@ impl Health {
         let finding =
             Finding::warning("suspended", reason.message(&self.volume.id)).word("suspended");
         Some(finding.why("whoever reads or writes it waits"))
+    }
+
+    /// A pod that has it already goes on to write.
+    fn outgrown(&self) -> Option<Finding> {
+        let reason = Reason::LargerDevice {
+            device: self.outgrown?,
+            volume: self.volume.device_size(),
+        };
+        let finding = Finding::failed("larger-device", reason.message(&self.volume.id));
+        let command = format!("vgcfgrestore --list {}", self.volume.id.vg());
+        Some(finding.word("larger than LVM says").run(command))
     }
 
     fn failed(&self) -> Option<Finding> {

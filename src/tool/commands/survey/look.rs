@@ -72,7 +72,7 @@ pub fn look(subject: Subject, known: Option<Known>, request: Request) -> Result<
     }
     let waits = matches!(decision, Decision::Refuse(Reason::SuspendedInside(_)));
     if seen.facts.lvm.is_none() && !waits {
-        seen.facts.lvm = Some(seen.ask_lvm(&wish));
+        seen.add_lvm(&wish);
     }
     if request.users {
         seen.facts.openers = Some(seen.users()?);

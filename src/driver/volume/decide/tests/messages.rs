@@ -223,6 +223,10 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             health: text("error7"),
         },
         Reason::AnotherDevice,
+        Reason::LargerDevice {
+            device: size(70),
+            volume: size(7),
+        },
         Reason::Suspended(text("vg7-web7")),
         Reason::Suspended(text("vg7-pool7_tdata")),
         Reason::SuspendedInside(text("vg7-web7")),

@@ -146,7 +146,7 @@ pub const ROOMS: [See; 6] = [
 ];
 
 /// Faults of a volume that LVM shows.
-pub const ODDITIES: [See; 28] = [
+pub const ODDITIES: [See; 29] = [
     |_| (),
     |f| volume(f).layout = "thin,pool".into(),
     |f| lose(f),
@@ -173,6 +173,7 @@ pub const ODDITIES: [See; 28] = [
         f.locks = None;
     },
     |f| volume(f).open = true,
+    |f| f.outgrown = Some(Bytes::new(9 * GIB)),
     |f| volume(f).merge = Some(Merge::Waits),
     |f| volume(f).merge = Some(Merge::Failed),
     |f| {
