@@ -273,3 +273,17 @@ fn a_volume_that_is_larger_than_lvm_says_is_not_written_by_one_more_pod() {
     node.is_well("larger-device");
     node.finds(&volume, "after");
 }
+
+#[test]
+fn a_volume_that_becomes_read_only_under_a_pod_takes_no_space_for_a_filesystem_that_cannot_grow() {
+    let (node, group, volume) = Node::with_data(Mode::MountOnly, "fixed");
+    let dir = node.up("pod", &volume);
+    group.lv("lvchange", &["--permission", "r"], "data");
+    let grown = node.grow("pod", &volume, 64 * MIB);
+    grown.is_failure(&["is a read-only logical volume", "[read-only-volume]"]);
+    assert_eq!(group.size("data"), 32 * MIB);
+    agreeing(grown.command("lvchange --permission rw").unwrap());
+    node.grow("pod", &volume, 64 * MIB).is_success();
+    assert!(filesystem_size(&dir) > 48 * MIB);
+    node.down("pod", &volume);
+}

@@ -263,6 +263,14 @@ impl Facts {
             .is_some_and(|volume| volume.record.made.is_some())
     }
 
+    /// Whether it is mounted for writing in the driver's mount namespace.
+    pub fn is_written_here(&self) -> bool {
+        let mounts = self.uses.iter().flat_map(|uses| &uses.mounts);
+        mounts
+            .into_iter()
+            .any(|mounted| !mounted.row.is_read_only())
+    }
+
     /// Whether it is mounted in the driver's mount namespace.
     pub fn is_mounted_here(&self) -> bool {
         let uses = self.uses.as_ref();

@@ -299,5 +299,10 @@ fn of_growth(facts: &Facts, volume: &Volume, size: Bytes, wish: &Wish) -> Ruling
         let place = Place::Here(mounted.row.mount_point.clone());
         return Err(Reason::FilesystemFailed(place, failure));
     }
+    // Its permission was changed while it was mounted, and the kernel grows no filesystem on a read-only device.
+    if volume.writable == Some(false) && facts.is_written_here() {
+        let overridden = volume.overridden;
+        return Err(Reason::ReadOnlyVolume { overridden });
+    }
     of_size(volume, size, ground, wish)
 }

@@ -346,6 +346,8 @@ fn it_is_to_be_larger() {
         ("mounted where the call says", |f, w| { there(f, "ext4", "rw", "rw"); larger(f, w); }, Extend(Bytes::new(2 * GIB))),
         ("mounted elsewhere", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); }, Extend(Bytes::new(2 * GIB))),
         ("mounted read-only", |f, w| { there(f, "ext4", "ro", "ro"); larger(f, w); }, Extend(Bytes::new(2 * GIB))),
+        ("mounted, and read-only since", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); volume(f).writable = Some(false); }, Refuse(Reason::ReadOnlyVolume { overridden: false })),
+        ("mounted read-only, on a read-only volume", |f, w| { mounted(f, POD, "ro", "ro"); larger(f, w); volume(f).writable = Some(false); }, Extend(Bytes::new(2 * GIB))),
         ("not mounted", |f, w| larger(f, w), Extend(Bytes::new(2 * GIB))),
         ("as large as it is", |f, w| { larger(f, w); w.purpose = Purpose::Size(volume(f).size); }, Ready),
         ("smaller than it is", |f, w| { larger(f, w); w.purpose = Purpose::Size(Bytes::new(1)); w.group.max_size = Some(Bytes::new(1)); }, Ready),

@@ -18,6 +18,13 @@ use crate::volume::device::Failure;
 #[allow(clippy::too_many_lines)] // one promise after the other
 pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
     let case = || format!("{decision:?}\n{facts:?}\n{wish:?}");
+    let changes = matches!(
+        decision,
+        Decision::Extend(_) | Decision::Mount(_) | Decision::Open { .. } | Decision::Make { .. }
+    );
+    // What LVM may have given to another volume is not written.
+    let is_written = changes && !wish.read_only;
+    assert!(!is_written || facts.outgrown.is_none(), "{}", case());
     match decision {
         Decision::Make {
             permit,
