@@ -7,60 +7,62 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
-use std::process::Command;
+use std::process::{self, Command};
 
 use driver::fs::alone::named;
 use driver::fs::scan::{Examination, Extent, Past, examine};
 use driver::fs::superblock::{Family, Superblock, read_primary};
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use support::{needs, sh};
-use tempfile::NamedTempFile;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
 const UUID: &str = "0b1c2d3e-4f50-4162-8374-95a6b7c8d9ea";
 
-/// A sparse file on tmpfs, which allows files of 100 TiB where ext4 does not.
-fn sparse(size: u64) -> NamedTempFile {
-    let shm = Path::new("/dev/shm");
-    let file = if shm.is_dir() {
-        NamedTempFile::new_in(shm)
-    } else {
-        NamedTempFile::new()
-    };
-    let file = file.unwrap();
-    file.as_file().set_len(size).unwrap();
-    file
+/// A sparse file in memory, which may have 100 TiB where a file of ext4 may not. It needs no tmpfs: a container's
+/// /dev/shm has 64 MiB.
+struct Sparse {
+    file: File,
+    path: String,
+}
+
+fn sparse(size: u64) -> Sparse {
+    let file = File::from(memfd_create("sparse", MFdFlags::MFD_CLOEXEC).unwrap());
+    file.set_len(size).unwrap();
+    let path = format!("/proc/{}/fd/{}", process::id(), file.as_raw_fd());
+    Sparse { file, path }
 }
 
 /// Runs these words on a file.
-fn on(file: &NamedTempFile, line: &str) {
-    sh(&format!("{line} {}", file.path().display()));
+fn on(file: &Sparse, line: &str) {
+    sh(&format!("{line} {}", file.path));
 }
 
-fn made(line: &str, size: u64) -> NamedTempFile {
+fn made(line: &str, size: u64) -> Sparse {
     let file = sparse(size);
     on(&file, line);
     file
 }
 
-fn wipe(file: &NamedTempFile, length: u64) {
+fn wipe(file: &Sparse, length: u64) {
     let zeros = vec![0; usize::try_from(MIB).unwrap()];
     for at in (0..length).step_by(zeros.len()) {
-        file.as_file().write_all_at(&zeros, at).unwrap();
+        file.file.write_all_at(&zeros, at).unwrap();
     }
 }
 
-fn primary(file: &NamedTempFile) -> Superblock {
-    read_primary(file.as_file())
+fn primary(file: &Sparse) -> Superblock {
+    read_primary(&file.file)
         .unwrap()
         .expect("a primary superblock")
 }
 
-fn seen(file: &NamedTempFile, size: u64, lv_time: u64) -> Examination {
-    let seen = examine(file.as_file(), size, Past::Before(lv_time), Extent::Whole);
+fn seen(file: &Sparse, size: u64, lv_time: u64) -> Examination {
+    let seen = examine(&file.file, size, Past::Before(lv_time), Extent::Whole);
     assert_eq!(seen.unreadable, None);
     seen
 }
@@ -83,7 +85,7 @@ fn remains_after_wiping(line: &str, size: u64) {
     let now = before.newest_time.unwrap();
     for wiped in [8 * MIB, 16 * MIB] {
         wipe(&file, wiped);
-        assert_eq!(read_primary(file.as_file()).unwrap(), None, "{name}");
+        assert_eq!(read_primary(&file.file).unwrap(), None, "{name}");
         let seen = seen(&file, size, now);
         assert!(!seen.is_zero, "{name}");
         let found = seen
@@ -147,21 +149,18 @@ fn an_ext_that_was_used_is_told_from_one_whose_mkfs_was_killed() {
         // Its journal has more extents than an inode holds.
         ("ext4", "", 2 * TIB),
     ];
-    let is_unused = |file: &NamedTempFile, size| seen(file, size, 0).backup.unwrap().is_unused;
-    let lose = |file: &NamedTempFile| file.as_file().write_all_at(&[0; 1024], 1024).unwrap();
+    let is_unused = |file: &Sparse, size| seen(file, size, 0).backup.unwrap().is_unused;
+    let lose = |file: &Sparse| file.file.write_all_at(&[0; 1024], 1024).unwrap();
     for (kind, options, size) in cases {
         let name = format!("mkfs.{kind} {options} on {} MiB", size / MIB);
         let file = made(&format!("mkfs.{kind} {EXT} {options}"), size);
         let mut first = [0; 1024];
-        file.as_file().read_exact_at(&mut first, 1024).unwrap();
+        file.file.read_exact_at(&mut first, 1024).unwrap();
         lose(&file);
         assert!(is_unused(&file, size), "{name}");
-        file.as_file().write_all_at(&first, 1024).unwrap();
+        file.file.write_all_at(&first, 1024).unwrap();
         let write = ["-w", "-R", "write /etc/hostname page"];
-        let status = Command::new("debugfs")
-            .args(write)
-            .arg(file.path())
-            .status();
+        let status = Command::new("debugfs").args(write).arg(&file.path).status();
         assert!(status.unwrap().success(), "{name}");
         lose(&file);
         assert!(!is_unused(&file, size), "{name}, used");
@@ -178,7 +177,7 @@ fn an_ext_that_was_grown_is_seen_by_what_growing_wrote() {
     let size = 4 * GIB;
     let file = made(&format!("mkfs.ext4 -U {UUID} {EXT}"), GIB);
     let made = primary(&file).newest_time.unwrap();
-    file.as_file().set_len(size).unwrap();
+    file.file.set_len(size).unwrap();
     while std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() <= made {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
@@ -190,7 +189,7 @@ fn an_ext_that_was_grown_is_seen_by_what_growing_wrote() {
     let number = |bytes: &[u8]| {
         for group in [1, 3, 5, 7, 9, 25, 27] {
             let at = group * 128 * MIB + 0x5A;
-            file.as_file().write_all_at(bytes, at).unwrap();
+            file.file.write_all_at(bytes, at).unwrap();
         }
     };
     // Kernels before 5.18 leave the group's number 0 when they grow it.
@@ -227,14 +226,14 @@ fn assert_blank(seen: &Examination) {
 }
 
 /// The type that the driver names without blkid.
-fn alone(file: &NamedTempFile, size: u64) -> Option<String> {
-    let found = read_primary(file.as_file()).unwrap()?;
-    let fs = named(file.as_file(), size, &found).unwrap()?;
+fn alone(file: &Sparse, size: u64) -> Option<String> {
+    let found = read_primary(&file.file).unwrap()?;
+    let fs = named(&file.file, size, &found).unwrap()?;
     Some(fs.to_string())
 }
 
-fn by_blkid(file: &NamedTempFile) -> Option<String> {
-    let path = file.path().to_str().unwrap();
+fn by_blkid(file: &Sparse) -> Option<String> {
+    let path = &*file.path;
     let args = ["-p", "-o", "value", "-s", "TYPE", path];
     let output = Command::new("blkid").args(args).output().unwrap();
     let kind = String::from_utf8(output.stdout).unwrap().trim().to_owned();
@@ -280,7 +279,7 @@ fn a_filesystem_that_is_alone_has_the_name_that_blkid_gives_it() {
         ];
         for (at, bytes) in wrong_bytes {
             let file = made(&line, size);
-            file.as_file().write_all_at(bytes, at).unwrap();
+            file.file.write_all_at(bytes, at).unwrap();
             let is_left_out = alone(&file, size).is_none();
             assert!(
                 is_left_out || alone(&file, size) == by_blkid(&file),
