@@ -193,6 +193,35 @@ fn images_that_differ_are_told() {
 }
 
 #[test]
+fn an_image_whose_disk_failed_for_a_while_is_filled_again() {
+    let node = Node::new(Mode::MountOnly);
+    let (disks, group) = Disk::several("refreshed", 2, 200 * MIB);
+    sh("lvcreate -qq -y -W y --type raid1 -m1 --nosync -L 32m -n data refreshed");
+    let volume = Volume::new(&group, "data");
+    let dir = node.up("pod", &volume);
+    disks[1].fail_wholly();
+    write_synced(&dir.join("page"), "kept");
+    disks[1].heal();
+    let health = || sh("lvs --noheadings -o lv_health_status refreshed/data");
+    eventually("LVM's wish", || health() == "refresh needed");
+    let (said, code) = node.says(&["doctor"]);
+    assert_eq!(code, 3, "{said}");
+    bash(told(&said, "lvchange --refresh"));
+    eventually("two images", || {
+        health().is_empty() && sh("lvs --noheadings -o copy_percent refreshed/data") == "100.00"
+    });
+    // The other image alone has what was written meanwhile.
+    node.down("pod", &volume);
+    sh("lvchange -an refreshed/data");
+    disks[0].fail_wholly();
+    let activated = node.mount("pod", &volume);
+    activated.is_success();
+    assert_eq!(read(&dir.join("page")), "kept");
+    node.down("pod", &volume);
+    disks[0].heal();
+}
+
+#[test]
 fn a_device_without_a_table_gets_one() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("notable");

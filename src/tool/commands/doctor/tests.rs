@@ -248,6 +248,7 @@ const ROWS: &[Row] = &[
     ("next-mount", "note", "vg/data", "is partial", |f| { f.of("data").is_ours = false; f.refuse("data", Reason::Partial); }),
     ("filesystem-full", "warning", "vg/data", "no inode is left", |f| f.of("data").lack = Some(Lack::Inodes)),
     ("volume-health", "warning", "vg/data", "lvs -a -o +devices,lv_health_status vg\"", |f| f.of("data").volume.health = "partial".to_owned()),
+    ("volume-health", "warning", "vg/data", "lvchange --refresh vg/data", |f| f.of("data").volume.health = "refresh needed".to_owned()),
     ("volume-health", "warning", "vg/data", "the writecache of vg/data has a fault (error)", |f| { let data = &mut f.of("data").volume; data.layout = "writecache".to_owned(); data.health = "error".to_owned(); }),
     ("mkfs-unfinished", "warning", "vg/data", "mkfs.xfs was not seen to end", |f| f.record(&["flexvolume.making=xfs"])),
     ("may-be-formatted", "warning", "vg/data", "check vg/data", |f| f.record(&["flexvolume.mayformat=mark:1"])),
@@ -324,6 +325,7 @@ const RUN: &[(&str, &str)] = &[
     ("lvs -a -o +lv_merging,devices", "it only looks"),
     ("lvchange -an -S pool_lv=", "the row pool_unwell of the refusals: the message has the same command"),
     ("lvchange -an ", "tests/shared/obstacles.rs"),
+    ("lvchange --refresh ", "tests/guest/data/states.rs"),
     ("vgmknodes ", "tests/guest/doctor/faults.rs"),
     ("lvm unmountdevice ", "users/names.rs runs it, by the driver's path"),
 ];

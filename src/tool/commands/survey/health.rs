@@ -16,6 +16,10 @@ use driver::volume::{
 };
 use std::path::PathBuf;
 
+/// What LVM says of a RAID of which an image missed writes while its disk failed. Source: lvm2 lib/report/report.c,
+/// `_lvhealthstatus_disp`.
+const NEEDS_REFRESH: &str = "refresh needed";
+
 /// A volume, and what may be wrong with it.
 #[allow(clippy::struct_excessive_bools)] // answers, each by itself
 pub struct Health {
@@ -206,7 +210,11 @@ impl Health {
         let finding = Finding::warning("volume-health", format!("LVM says {health:?}"));
         let finding = finding.word(health);
         let is_broken = self.volume.is_pool() && require_no_fault(&self.volume).is_err();
-        Some(if !is_broken {
+        Some(if health == NEEDS_REFRESH {
+            let why = "one of its images got no writes, and gets none until LVM fills it again: first see in `dmesg` \
+                       that its disk is well";
+            finding.why(why).run(format!("lvchange --refresh {id}"))
+        } else if !is_broken {
             let why = "it may lose data, or cannot be activated";
             let command = format!("lvs -a -o +devices,lv_health_status {}", id.vg());
             finding.why(why).run(command)
