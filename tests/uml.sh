@@ -38,7 +38,7 @@ guest_works() {
         cat tests/uml-init tests/uml-ptrace.c
     } | sha256sum | cut -d ' ' -f 1)
     ! grep -sqx "$answer" "$answers" || return 0
-    trial=$(mktemp -d -p "$DIR" works.XXX)
+    trial=$(mktemp -d -p "$DIR")
     say "trying whether a guest works here${FILES:+ on the files of ${FILES##*/}}"
     # The guest expands these.
     # shellcheck disable=SC2016

@@ -198,10 +198,9 @@ pub fn require_filled(subject: Subject, volume: &Device, inside: &Device) -> Res
     // Another program than the driver may have made a larger header.
     let begins = crypt::table_of(host, inside.number)?.offset;
     if unused >= begins.unwrap_or_default().saturating_add(SECTOR) {
-        let name = crypt::name_of(&volume.lv_uuid);
         bail!(
             "cryptsetup said that it made the device inside {id} as large as its volume, but that device has {has} of \
-             {size}. Look in `dmesg` for the cause, and run `cryptsetup resize {name}`. The volume is large enough"
+             {size}. Look in `dmesg` for the cause. The volume is large enough, and a repeated call resizes that device"
         );
     }
     Ok(())

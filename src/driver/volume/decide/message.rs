@@ -266,10 +266,7 @@ impl Reason {
                  nothing was written. Repair or replace its disk (`dmesg`, `pvs`, `lvs -a -o +devices \
                  {id}`)"
             ),
-            Self::LargerDevice {
-                device: has,
-                volume,
-            } => larger_device(id, *has, *volume),
+            Self::LargerDevice { device, volume } => larger_device(id, *device, *volume),
             Self::OldDisk { disk, pool, inside } => {
                 old_disk(id, disk, pool.as_ref(), inside.as_deref())
             }

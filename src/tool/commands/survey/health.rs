@@ -11,8 +11,8 @@ use driver::host::{Lack, own_name};
 use driver::lvm::{LeaseState, Merge, Volume};
 use driver::names::{Bytes, Shown};
 use driver::volume::{
-    Content, Decision, Device, Facts, Place, Reason, extend_pool, outgrown, repair_pool,
-    require_lease, require_no_fault, require_sound,
+    Content, Device, Facts, Place, Reason, extend_pool, outgrown, repair_pool, require_lease,
+    require_no_fault, require_sound,
 };
 use std::path::PathBuf;
 
@@ -349,48 +349,6 @@ impl Health {
             "lvs -a -o +lv_merging,devices {}",
             self.volume.id.vg()
         )))
-    }
-
-    fn may_be_formatted(&self) -> Option<Finding> {
-        let finding = "the next mount may format it, as an operator allowed";
-        let finding = Finding::warning("may-be-formatted", finding).word("may be formatted");
-        let finding = finding.why("the permission is good for a day");
-        let command = format!("{} check {}", own_name(), self.volume.id);
-        let is_allowed = self.volume.record.permission.is_some();
-        is_allowed.then(|| finding.run(command))
-    }
-
-    fn mkfs_unfinished(&self) -> Option<Finding> {
-        let (id, record) = (&self.volume.id, &self.volume.record);
-        let finding = match (record.making_in_luks(), record.making.as_ref()?) {
-            (Some((fs, _)), _) => format!("luksFormat, or mkfs.{fs} inside, was not seen to end"),
-            (None, fs) => format!("mkfs.{fs} was not seen to end"),
-        };
-        let finding = Finding::warning("mkfs-unfinished", finding).word("mkfs unfinished");
-        let finding = finding.why(match self.verdict.as_ref().map(|one| &one.outcome) {
-            Some(Outcome::Decided(Decision::Refuse(_))) => "the next mount is refused",
-            Some(Outcome::Decided(Decision::Mount(_))) => "the next mount records it",
-            Some(
-                Outcome::Decided(
-                    Decision::Look(_)
-                    | Decision::Ready
-                    | Decision::Extend(_)
-                    | Decision::Create(_)
-                    | Decision::Activate
-                    | Decision::Resume
-                    | Decision::Restrict { .. }
-                    | Decision::Bind(_)
-                    | Decision::Open { .. }
-                    | Decision::Make { .. },
-                )
-                | Outcome::Repair(_)
-                | Outcome::Tried(..)
-                | Outcome::Busy(_)
-                | Outcome::Unknown(_),
-            )
-            | None => "the next mount makes it again",
-        });
-        Some(finding.run(format!("{} check {id}", own_name())))
     }
 
     fn kept_from_others(&self) -> Option<Finding> {

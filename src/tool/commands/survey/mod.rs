@@ -9,6 +9,7 @@ mod look;
 mod node;
 mod objection;
 mod pods;
+mod recorded;
 mod snapshot;
 mod verdict;
 
