@@ -12,7 +12,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{self, Child, Stdio};
+use std::process::{self, Child, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -118,6 +118,49 @@ impl<'a> Processes<'a> {
         Ok(watched)
     }
 
+    /// Waits for the end of a tool's process, up to the command's limit, and judges how the process ended.
+    fn end(
+        &self,
+        command: &Command,
+        mut watched: Watched<'a>,
+        is_stopping: bool,
+    ) -> Result<Output, ToolError> {
+        let effect = command.effect;
+        let (limit, grace) = if is_stopping {
+            (command.limit.min(GRACE_AT_STOP), Duration::ZERO)
+        } else {
+            (command.limit, GRACE_AT_LIMIT)
+        };
+        let end = watched.wait(Instant::now().checked_add(limit), !is_stopping);
+        match end.map_err(|error| not_spawned(command, error))? {
+            End::Exited(status) => output(command, watched, status),
+            End::Answered => {
+                let answer = answer(&std::mem::take(&mut watched.stdout));
+                self.reader.replace(Some(watched));
+                answer.map_err(|why| failed(command, 1, why))
+            }
+            End::Deadline => {
+                let (stuck, line) = (self.stop(&mut watched, effect, grace), command.line());
+                Err(ToolError::TimedOut {
+                    line,
+                    limit,
+                    effect,
+                    stuck,
+                })
+            }
+            End::Stopping => {
+                self.stop(&mut watched, effect, GRACE_AT_STOP);
+                let line = command.line();
+                Err(ToolError::Stopped { line, effect })
+            }
+            End::Flooded => {
+                self.stop(&mut watched, effect, GRACE_AT_LIMIT);
+                let (line, reason) = (command.whole_line(), "more than 16 MiB".to_owned());
+                Err(ToolError::Unintelligible { line, reason })
+            }
+        }
+    }
+
     /// Stops a child that takes too long. Returns its pid if even SIGKILL does not end it.
     fn stop(&self, watched: &mut Watched, effect: Effect, grace: Duration) -> Option<u32> {
         let stuck = watched.stop(effect, grace);
@@ -137,72 +180,45 @@ impl Tools for Processes<'_> {
     }
 
     fn run(&self, command: &Command) -> Result<Output, ToolError> {
-        let line = || command.line();
-        let failed = |code, stderr| ToolError::Failed {
-            line: line(),
-            code,
-            stderr,
-        };
         let is_stopping = self.kernel.stopping();
         if is_stopping && !command.undoes {
-            let (line, effect) = (line(), Effect::Reads);
+            let (line, effect) = (command.line(), Effect::Reads);
             return Err(ToolError::Stopped { line, effect });
         }
-        let spawn_error = |source| ToolError::Spawn {
-            tool: command.tool_name(),
-            source,
-        };
         let path = match &command.program {
             Program::Myself(_) => PathBuf::from("/proc/self/exe"),
             Program::Driver(path) => path.clone(),
             Program::Tool(tool) => find(tool, &self.directories)?,
         };
-        let mut watched = self.begin(&path, command).map_err(spawn_error)?;
-        let effect = command.effect;
-        let (limit, grace) = if is_stopping {
-            (command.limit.min(GRACE_AT_STOP), Duration::ZERO)
-        } else {
-            (command.limit, GRACE_AT_LIMIT)
-        };
-        let end = watched.wait(Instant::now().checked_add(limit), !is_stopping);
-        let status = match end.map_err(spawn_error)? {
-            End::Exited(status) => status,
-            End::Answered => {
-                let answer = answer(&std::mem::take(&mut watched.stdout));
-                self.reader.replace(Some(watched));
-                return answer.map_err(|why| failed(1, why));
-            }
-            End::Deadline => {
-                let (stuck, line) = (self.stop(&mut watched, effect, grace), line());
-                return Err(ToolError::TimedOut {
-                    line,
-                    limit,
-                    effect,
-                    stuck,
-                });
-            }
-            End::Stopping => {
-                self.stop(&mut watched, effect, GRACE_AT_STOP);
-                let line = line();
-                return Err(ToolError::Stopped { line, effect });
-            }
-            End::Flooded => {
-                self.stop(&mut watched, effect, GRACE_AT_LIMIT);
-                let (line, reason) = (command.whole_line(), "more than 16 MiB".to_owned());
-                return Err(ToolError::Unintelligible { line, reason });
-            }
-        };
-        let code = status
-            .code()
-            .or_else(|| status.signal().map(|signal| signal.saturating_add(128)))
-            .unwrap_or(-1);
-        if !command.accepted.contains(&code) {
-            return Err(failed(code, watched.complaint()));
-        }
-        Ok(Output {
-            code,
-            stderr: one_line(&watched.stderr),
-            stdout: watched.stdout,
-        })
+        let watched = self
+            .begin(&path, command)
+            .map_err(|error| not_spawned(command, error))?;
+        self.end(command, watched, is_stopping)
     }
+}
+
+/// What a process has printed, if its exit code is one that the command accepts.
+fn output(command: &Command, watched: Watched, status: ExitStatus) -> Result<Output, ToolError> {
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| signal.saturating_add(128)))
+        .unwrap_or(-1);
+    if !command.accepted.contains(&code) {
+        return Err(failed(command, code, watched.complaint()));
+    }
+    Ok(Output {
+        code,
+        stderr: one_line(&watched.stderr),
+        stdout: watched.stdout,
+    })
+}
+
+fn failed(command: &Command, code: i32, stderr: String) -> ToolError {
+    let line = command.line();
+    ToolError::Failed { line, code, stderr }
+}
+
+fn not_spawned(command: &Command, source: io::Error) -> ToolError {
+    let tool = command.tool_name();
+    ToolError::Spawn { tool, source }
 }

@@ -12,9 +12,9 @@ use std::time::Duration;
 /// Limit for asking LVM what keeps this node from a group.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// If an LVM command had to be stopped at its limit, adds what it was waiting for: who holds
-/// the lock of the volume group, or what else makes LVM wait. If it failed, adds what keeps this node
-/// from the group, if that is another host's or shared. `vg` is `None` for a command on all groups.
+/// Adds why an LVM command failed or did not end. If the command failed, that is what keeps this node from the group: it is
+/// another host's, or nodes share it. If the command was stopped at its limit, that is what it waited for. `vg` is `None`
+/// for a command on all groups.
 pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Error {
     // For any group: LVM's global lock is in one that nodes share.
     if has_lvmlockd(host)
@@ -40,40 +40,63 @@ pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Err
     let ToolError::TimedOut { effect, .. } = error else {
         return error.into();
     };
-    if let Some(name) = suspended_inside(host.kernel) {
-        let refresh = LvId::from_dm_name(&name);
-        let refresh = refresh.map(|id| format!(", and then `lvchange --refresh {id}`"));
-        return Error::from(error).context(format!(
-            "LVM waits for an open encrypted volume: its device {name} is suspended, as by an LVM command that was \
-             killed. If none was at work before, run `{}`{}",
-            with_its_table(&name),
-            refresh.unwrap_or_default()
-        ));
+    let cause = inside_waits(host.kernel)
+        .or_else(|| is_locked(host.kernel, vg))
+        .or_else(|| device_waits(host.kernel));
+    Error::from(error).context(cause.unwrap_or_else(|| outside_waits(host.kernel, effect)))
+}
+
+/// An open encrypted volume on which LVM waits. LVM's own locks tell nothing then.
+fn inside_waits(kernel: &Kernel) -> Option<String> {
+    let name = suspended_inside(kernel)?;
+    let refresh = LvId::from_dm_name(&name);
+    let refresh = refresh.map(|id| format!(", and then `lvchange --refresh {id}`"));
+    Some(format!(
+        "LVM waits for an open encrypted volume: its device {name} is suspended, as by an LVM command that was killed. \
+         If none was at work before, run `{}`{}",
+        with_its_table(&name),
+        refresh.unwrap_or_default()
+    ))
+}
+
+fn is_locked(kernel: &Kernel, vg: Option<&VgName>) -> Option<String> {
+    let holders = holders::of_lvm_lock(kernel, vg);
+    let is_held = !holders.is_empty();
+    is_held.then(|| format!("LVM is locked by {}", holders::name_them(&holders)))
+}
+
+fn device_waits(kernel: &Kernel) -> Option<String> {
+    let mut mapped = Mapped::all(kernel).into_iter();
+    let device = mapped.find(|device| device.is_suspended(kernel))?;
+    let name = device.name(kernel).unwrap_or_default();
+    Some(format!(
+        "LVM waits, perhaps for the device {name}, which is suspended: if no LVM command is at work, run \
+         `dmsetup resume {}`",
+        name.quoted()
+    ))
+}
+
+/// What LVM waits for that is not the kernel's device mapper: a disk, or udev, which a command that only reads does not
+/// need.
+fn outside_waits(kernel: &Kernel, effect: Effect) -> String {
+    if effect == Effect::Reads {
+        return "LVM waits, perhaps for a disk: check that each answers (`pvs`, `dmesg`)"
+            .to_owned();
     }
-    let holders = holders::of_lvm_lock(host.kernel, vg);
-    let mut mapped = Mapped::all(host.kernel).into_iter();
-    let cause = if !holders.is_empty() {
-        format!("LVM is locked by {}", holders::name_them(&holders))
-    } else if let Some(device) = mapped.find(|device| device.is_suspended(host.kernel)) {
-        let name = device.name(host.kernel).unwrap_or_default();
-        format!(
-            "LVM waits, perhaps for the device {name}, which is suspended: if no LVM command is at work, run \
-             `dmsetup resume {}`",
-            name.quoted()
-        )
-    } else if effect == Effect::Reads {
-        "LVM waits, perhaps for a disk: check that each answers (`pvs`, `dmesg`)".to_owned()
-    } else {
-        match Udev::ask(host.kernel) {
-            Udev::CannotBeHeard => "LVM waits for udev, whose answer does not come here: kubelet runs in an IPC \
-                 namespace of its own. Run it in the host's (`hostIPC: true` of a pod, `--ipc host` of a container)",
-            Udev::Killed => "LVM waits for udev, and udevd was killed: run `systemctl restart systemd-udevd`",
-            Udev::Listens | Udev::NoSocket => "LVM waits for udev or for a disk: check that udevd runs \
-                 (`udevadm settle`, `dmsetup udevcookies`) and that each disk answers (`pvs`, `dmesg`)",
+    match Udev::ask(kernel) {
+        Udev::CannotBeHeard => {
+            "LVM waits for udev, whose answer does not come here: kubelet runs in an IPC namespace of its own. Run it \
+             in the host's (`hostIPC: true` of a pod, `--ipc host` of a container)"
         }
-        .to_owned()
-    };
-    Error::from(error).context(cause)
+        Udev::Killed => {
+            "LVM waits for udev, and udevd was killed: run `systemctl restart systemd-udevd`"
+        }
+        Udev::Listens | Udev::NoSocket => {
+            "LVM waits for udev or for a disk: check that udevd runs (`udevadm settle`, `dmsetup udevcookies`) and that \
+             each disk answers (`pvs`, `dmesg`)"
+        }
+    }
+    .to_owned()
 }
 
 /// The name of a suspended device at or below an open encrypted one. LVM reads the device inside an encrypted one,

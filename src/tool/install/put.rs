@@ -129,31 +129,10 @@ fn prepare(host: &Host, layout: &InstallLayout, new: &New) -> Result<Ready> {
     files::write(&staged.config, &config.text, READABLE)?;
     let init = answer::init(host, &staged.exe)
         .context("init of the new driver does not say Success; nothing was changed")?;
-    if new
-        .attach
-        .wanted()
-        .is_some_and(|wanted| wanted != init.attach)
-    {
-        let file = match &config.from {
-            Origin::Taken(file) => file,
-            _ => &dir.config,
-        };
-        bail!(
-            "{} says attach = {} and is never changed here: edit it, then run this again",
-            file.shown(),
-            init.attach
-        );
-    }
+    require_wanted_mode(dir, new, &config, &init)?;
     let is_foreign = files::exists(&dir.exe)? && !answer::is_this_driver(host, &dir.exe)?;
-    if is_foreign && !is_original(dir)? {
-        if files::exists(&dir.original)? {
-            bail!(
-                "{} is not this driver, and neither is {}, which was there before; move one of them away",
-                dir.exe.shown(),
-                dir.original.shown()
-            );
-        }
-        files::second_name(&dir.exe, &staged.original)?;
+    if is_foreign {
+        stage_original(layout)?;
     }
     Ok(Ready {
         config,
@@ -163,16 +142,54 @@ fn prepare(host: &Host, layout: &InstallLayout, new: &New) -> Result<Ready> {
     })
 }
 
+/// Fails if a config that is kept says another mode than the person who installs.
+fn require_wanted_mode(dir: &DriverDir, new: &New, config: &NewConfig, init: &Init) -> Result<()> {
+    if new
+        .attach
+        .wanted()
+        .is_none_or(|wanted| wanted == init.attach)
+    {
+        return Ok(());
+    }
+    let file = match &config.from {
+        Origin::Taken(file) => file,
+        Origin::Found | Origin::Replaced | Origin::Written => &dir.config,
+    };
+    bail!(
+        "{} says attach = {} and is never changed here: edit it, then run this again",
+        file.shown(),
+        init.attach
+    )
+}
+
+/// Gives another driver that is there the name under which it is kept, unless it has that name already.
+fn stage_original(layout: &InstallLayout) -> Result<()> {
+    let InstallLayout { dir, staged, .. } = layout;
+    if is_original(dir)? {
+        return Ok(());
+    }
+    if files::exists(&dir.original)? {
+        bail!(
+            "{} is not this driver, and neither is {}, which was there before; move one of them away",
+            dir.exe.shown(),
+            dir.original.shown()
+        );
+    }
+    files::second_name(&dir.exe, &staged.original)
+}
+
 /// Puts all in place. If the driver's directory is new, it gets its name last. Otherwise the order is: the copy of the
 /// driver that was there before, the config if there was none, the driver, the config if it replaces another. An
 /// interruption leaves one driver whole, with a config that is right for it: an older driver may not know the keys of a
 /// newer config.
 fn commit(layout: &InstallLayout, new: &New, ready: &Ready) -> Result<()> {
     let InstallLayout { dir, staged, .. } = layout;
-    let (exe, file) = (dir.exe.shown(), dir.config.shown());
     let is_there = || files::read(&dir.exe).is_ok_and(|have| have == new.driver);
     if matches!(ready.config.from, Origin::Found) && files::is_executable(&dir.exe) && is_there() {
-        say("unchanged", format_args!("{exe} is this driver already"));
+        say(
+            "unchanged",
+            format_args!("{} is this driver already", dir.exe.shown()),
+        );
         return Ok(());
     }
     if ready.is_first {
@@ -189,13 +206,23 @@ fn commit(layout: &InstallLayout, new: &New, ready: &Ready) -> Result<()> {
             files::rename(&staged.config, &dir.config)?;
         }
     }
-    say("installed", exe);
+    tell(layout, ready);
+    match &ready.config.from {
+        Origin::Taken(from) if *from == layout.kept_config => files::remove(from),
+        Origin::Taken(_) | Origin::Found | Origin::Replaced | Origin::Written => Ok(()),
+    }
+}
+
+/// Says what is in place now.
+fn tell(layout: &InstallLayout, ready: &Ready) {
+    let dir = &layout.dir;
+    say("installed", dir.exe.shown());
     if ready.is_foreign {
         let (original, back) = (dir.original.shown(), layout.uninstall());
         let kept = format_args!("{original}, the driver before; to put it back: {back}");
         say("kept", kept);
     }
-    let attach = ready.init.attach;
+    let (file, attach) = (dir.config.shown(), ready.init.attach);
     match &ready.config.from {
         Origin::Found => say("kept", format_args!("{file}, as it is")),
         Origin::Replaced => say(
@@ -203,18 +230,14 @@ fn commit(layout: &InstallLayout, new: &New, ready: &Ready) -> Result<()> {
             format_args!("{file}: replaced, attach = {attach}"),
         ),
         Origin::Taken(from) => {
-            let shown = from.shown();
+            let from = from.shown();
             say(
                 "config",
-                format_args!("{file}: that of {shown}, attach = {attach}"),
+                format_args!("{file}: that of {from}, attach = {attach}"),
             );
-            if *from == layout.kept_config {
-                files::remove(from)?;
-            }
         }
         Origin::Written => say("config", format_args!("{file}: attach = {attach}")),
     }
-    Ok(())
 }
 
 /// The mode that an installation writes into a new config.

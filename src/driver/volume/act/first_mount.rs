@@ -123,11 +123,10 @@ impl FirstMount<'_> {
         lvm::retag(host, self.volume.target(), &tags, Some(self.lock))
     }
 
-    /// Mounts the filesystem, records it in a tag, and grows it if the volume was extended. Returns warnings to
-    /// show although the call succeeded.
+    /// Mounts the filesystem, and does what comes after its mount. Returns warnings to show although the call succeeded.
     fn mount(&self) -> Result<Vec<String>> {
         let Subject { host, id, .. } = self.job.subject;
-        let (how, volume) = (&self.how, &self.volume);
+        let how = &self.how;
         if let Some(elsewhere) = how.alive.as_ref().filter(|others| !others.is_empty()) {
             host.log.about("elsewhere", &name_them(elsewhere));
         }
@@ -151,7 +150,14 @@ impl FirstMount<'_> {
                 .and_then(|()| self.undo_if_shut_down(elsewhere))?,
         }
 
-        // The volume is mounted with its data: a failure from here on is a warning, and the pod starts.
+        Ok(self.finish())
+    }
+
+    /// Records a filesystem that has just been mounted, and grows it if the volume was extended. The volume is mounted
+    /// with its data, so a failure is a warning, and the pod starts. Returns the warnings.
+    fn finish(&self) -> Vec<String> {
+        let Subject { host, id, .. } = self.job.subject;
+        let (how, volume) = (&self.how, &self.volume);
         let mut remarks = Vec::new();
         if !volume.health.is_empty() {
             remarks.push(format!(
@@ -174,7 +180,7 @@ impl FirstMount<'_> {
         {
             remarks.push(format!("{id} is mounted, but not grown: {error:#}"));
         }
-        Ok(remarks)
+        remarks
     }
 
     /// Adds to the error of a mount why even a pod that only reads may be refused a read-only volume: the log of its

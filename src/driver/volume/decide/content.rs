@@ -167,28 +167,8 @@ pub fn of_filesystem(
             found: filesystem.clone(),
         });
     }
-    // btrfs checks that itself.
-    if found.covers > found.device && fs != FsType::Btrfs {
-        // What LVM extends is larger than what is inside.
-        let header = match facts.inside {
-            Some(_) => volume.size.get().saturating_sub(found.device.get()),
-            None => 0,
-        };
-        let with_header = |size: Bytes| Bytes::new(size.get().saturating_add(header));
-        return Err(Reason::Reduced {
-            what: fs.as_str(),
-            has: with_header(found.device),
-            covers: with_header(found.covers),
-        });
-    }
-    if found.block > found.largest_block {
-        return Err(Reason::LargeBlocks {
-            fs,
-            block: found.block,
-            largest: found.largest_block,
-            encrypted: facts.inside.is_some(),
-        });
-    }
+    require_whole(facts, found, volume)?;
+    require_small_blocks(facts, found)?;
     require_sectors(&found.sectors)?;
     // Kernel and tools find the parts by UUIDs, which snapshots and copies have too.
     if found.is_part {
@@ -202,18 +182,58 @@ pub fn of_filesystem(
     if is_recorded && (record.making.is_some() || record.permission.is_some()) {
         require_metadata_room(volume.metadata_free, 1)?;
     }
-    let missing = found.device.get().saturating_sub(found.covers.get());
     Ok(Decision::Mount(Mount {
         filesystem: filesystem.clone(),
         check: writes && fs.is_ext(),
-        grow: match fs {
-            _ if !writes || missing < WORTH_GROWING || !fs.grows_to(found.device) => Grow::Not,
-            FsType::Ext2 => Grow::Before,
-            _ => Grow::After,
-        },
+        grow: growth_at_mount(found, wish),
         record: is_recorded,
         alive: None,
     }))
+}
+
+/// Fails if the device ends before the filesystem does. btrfs checks that itself.
+fn require_whole(facts: &Facts, found: &FilesystemState, volume: &Volume) -> Result<(), Reason> {
+    let fs = found.filesystem.fs;
+    if found.covers <= found.device || fs == FsType::Btrfs {
+        return Ok(());
+    }
+    // What LVM extends is larger than what is inside.
+    let header = match facts.inside {
+        Some(_) => volume.size.get().saturating_sub(found.device.get()),
+        None => 0,
+    };
+    let with_header = |size: Bytes| Bytes::new(size.get().saturating_add(header));
+    Err(Reason::Reduced {
+        what: fs.as_str(),
+        has: with_header(found.device),
+        covers: with_header(found.covers),
+    })
+}
+
+/// Fails if the filesystem has larger blocks than this node's kernel mounts.
+fn require_small_blocks(facts: &Facts, found: &FilesystemState) -> Result<(), Reason> {
+    if found.block <= found.largest_block {
+        return Ok(());
+    }
+    Err(Reason::LargeBlocks {
+        fs: found.filesystem.fs,
+        block: found.block,
+        largest: found.largest_block,
+        encrypted: facts.inside.is_some(),
+    })
+}
+
+/// When the filesystem is grown to the size of its device: a size that LVM gave the volume while it was mounted nowhere.
+fn growth_at_mount(found: &FilesystemState, wish: &Wish) -> Grow {
+    let fs = found.filesystem.fs;
+    let missing = found.device.get().saturating_sub(found.covers.get());
+    if wish.read_only || missing < WORTH_GROWING || !fs.grows_to(found.device) {
+        return Grow::Not;
+    }
+    match fs {
+        FsType::Ext2 => Grow::Before,
+        FsType::Ext3 | FsType::Ext4 | FsType::Xfs | FsType::Btrfs => Grow::After,
+    }
 }
 
 /// Whether the record of a filesystem that was found waits until all disks of the group are there. A change of LVM's

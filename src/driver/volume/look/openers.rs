@@ -163,12 +163,11 @@ impl Openings {
         let is_mounted = mounted || has_filesystem || !elsewhere.is_empty();
         let seen = [loops.len(), usize::from(is_mounted), own];
         let others = count.saturating_sub(seen.iter().sum());
-        let mut processes = Vec::new();
-        if others > 0 {
-            let files = self.files.get_or_init(|| holders::of_devices(kernel));
-            let files = files.iter().filter(|(number, _)| *number == device.number);
-            processes.extend(files.map(|(_, opener)| opener.clone()));
-        }
+        let processes = if others > 0 {
+            self.processes(kernel, device)
+        } else {
+            Vec::new()
+        };
         if kernel.stopping() {
             bail!(
                 "the driver was told to stop while it looked who has {} open",
@@ -176,11 +175,8 @@ impl Openings {
             );
         }
         let unseen = others.saturating_sub(processes.len());
-        // Writers first: a message names them.
-        processes.sort_by_key(|opener| (!opener.writes, opener.pid));
-        processes.dedup_by_key(|opener| opener.pid);
         Ok(Openers {
-            processes,
+            processes: writers_first(processes),
             loops,
             elsewhere,
             has_filesystem,
@@ -188,6 +184,20 @@ impl Openings {
             unseen,
         })
     }
+
+    /// The openings of a device by processes: a process that has it open twice is there twice.
+    fn processes(&self, kernel: &Kernel, device: &Device) -> Vec<Opener> {
+        let files = self.files.get_or_init(|| holders::of_devices(kernel));
+        let files = files.iter().filter(|(number, _)| *number == device.number);
+        files.map(|(_, opener)| opener.clone()).collect()
+    }
+}
+
+/// Each process once, those that write before the others: a message names the first ones.
+fn writers_first(mut openings: Vec<Opener>) -> Vec<Opener> {
+    openings.sort_by_key(|opener| (!opener.writes, opener.pid));
+    openings.dedup_by_key(|opener| opener.pid);
+    openings
 }
 
 fn counts(host: &Host, of: Option<DeviceNumber>) -> Result<Vec<(DeviceNumber, usize)>> {
