@@ -1,4 +1,4 @@
-//! The device of an active logical volume, as the kernel's tables tell. Starts no process.
+//! The device of an active logical volume, by the kernel's tables. Starts no process.
 
 use crate::crypt::{self, Luks, Unlocked};
 use crate::host::{DeviceNumber, Kernel, Node};
@@ -20,7 +20,7 @@ pub struct Device {
     pub path: PathBuf,
     pub number: DeviceNumber,
     pub lv_uuid: LvUuid,
-    /// Of the device inside an encrypted volume: the UUID of the LUKS2 header that it was opened with. `None`:
+    /// If this is the device inside an encrypted volume: the UUID of the LUKS2 header that it was opened with. `None`:
     /// this is the volume's own device.
     pub luks: Option<String>,
 }
@@ -28,9 +28,9 @@ pub struct Device {
 /// How the kernel reacted to an error in a mounted filesystem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// It counted the error, or made the filesystem read-only.
+    /// The kernel counted the error, or made the filesystem read-only.
     Errors,
-    /// It shut the filesystem down: nothing in it can be read or written.
+    /// The kernel shut the filesystem down: nothing in it can be read or written.
     ShutDown,
 }
 
@@ -38,11 +38,11 @@ pub enum Failure {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inside {
     pub device: Device,
-    /// It was opened to be read only.
+    /// Whether it was opened read-only.
     pub read_only: bool,
 }
 
-/// A device held open, so that its number cannot become another device's. Tools work on this.
+/// A device held open, so that its number cannot become another device's. Tools are run on such a device.
 pub struct Pinned {
     pub device: Device,
     pub node: Node,
@@ -90,7 +90,7 @@ impl Device {
         }
     }
 
-    /// Name and UUID, by which LVM commands change it.
+    /// The volume's name and UUID, for the LVM commands that change it.
     pub fn target(&self) -> Target<'_> {
         (&self.id, &self.lv_uuid)
     }
@@ -116,7 +116,7 @@ impl Device {
         kernel.open_device(&self.node(kernel).path, self.number, exclusive)
     }
 
-    /// Opens the device, not exclusively. The kernel gives its number to no other device until it is closed.
+    /// Opens the device, not exclusively. While it is open, the kernel gives its number to no other device.
     pub fn pin(self, kernel: &Kernel) -> Result<Pinned> {
         let file = self.open(kernel, false);
         let file =
@@ -142,7 +142,7 @@ impl Device {
         all.find(|inside| inside.path == own)
     }
 
-    /// The device inside, whoever has opened the volume, and by whatever name. `None`: nobody has opened it, or other
+    /// The device inside, also if a person opened it or gave it another name. `None`: nobody has opened it, or other
     /// devices are on top of it, too.
     pub fn opened_by_anybody(&self, kernel: &Kernel) -> Option<Self> {
         match &self.holders(kernel).ok()?[..] {
@@ -175,8 +175,8 @@ impl Device {
         })
     }
 
-    /// The device inside, if this is an encrypted volume that is open. In `holders`, the devices on top of this one,
-    /// the device inside is replaced by what is on top of it.
+    /// The device inside, if this is an encrypted volume that is open. `holders`: the devices on top of this one. In
+    /// that list, the devices on top of the device inside replace the device inside.
     pub fn opened(&self, kernel: &Kernel, holders: &mut Vec<String>) -> Option<Inside> {
         let device = self.inside_among(kernel, holders)?;
         let name = device.kernel_name();
@@ -199,8 +199,8 @@ impl Device {
         Some(column(WRITTEN)?.saturating_add(column(DISCARDED).unwrap_or(0)))
     }
 
-    /// Whether the kernel has a filesystem of it mounted, even one that no mount table shows (after `umount
-    /// --lazy` while a file is open).
+    /// Whether the kernel has the device's filesystem mounted, even if no mount table shows it. That happens after
+    /// `umount --lazy` while a file is open.
     pub fn has_filesystem(&self, kernel: &Kernel) -> bool {
         let (name, btrfs) = (self.kernel_name(), Path::new("/sys/fs/btrfs"));
         let is_in = |dir: &Path| kernel.exists(&dir.join(&name));
@@ -225,7 +225,7 @@ impl Device {
         sysfs(kernel, self.number, "ro").is_ok_and(|ro| ro != "0")
     }
 
-    /// The first of its disks as it is in /dev, if all of them are read-only.
+    /// If all disks of the device are read-only: the first one, by its name in /dev.
     pub fn read_only_disk(&self, kernel: &Kernel) -> Option<String> {
         let disks = self.kernels_disks(kernel);
         let is_read_only = |disk: &String| {
@@ -246,10 +246,10 @@ impl Device {
         Mapped(sysfs_path(self.number, "")).suspended(kernel)
     }
 
-    /// How the kernel reacted to an error in this filesystem, mounted as `mounts`. Reads no disk: a disk that
-    /// hangs would block the call.
+    /// How the kernel reacted to an error in this device's filesystem. `mounts`: the filesystem's mounts. Reads no
+    /// disk: a disk that hangs would block the call.
     pub fn failure(&self, kernel: &Kernel, mounts: &[&Row]) -> Option<Failure> {
-        // kubelet's own directories are on no network server that could delay the answer.
+        // A mount in kubelet's directories comes first, since they are on no network server that could hang.
         let is_kubelets = |row: &&&Row| KubeletPath::of(&row.mount_point) != KubeletPath::Other;
         let first = mounts.iter().find(is_kubelets).or(mounts.first())?;
         let is_made_read_only =
@@ -264,26 +264,26 @@ impl Device {
         }
     }
 
-    /// Whether the kernel has counted errors in its ext filesystem since the last mount or check. Some versions
-    /// of Linux show an aborted journal in no other way. `None`: no ext of it is mounted.
+    /// Whether the kernel has counted errors in the device's ext filesystem since its last mount or check. Some
+    /// versions of Linux show an aborted journal only here. `None`: the device has no mounted ext filesystem.
     pub fn has_ext_errors(&self, kernel: &Kernel) -> Option<bool> {
         let count = format!("/sys/fs/ext4/{}/errors_count", self.kernel_name());
         let count = kernel.read(Path::new(&count)).ok()?;
         Some(count.trim() != "0")
     }
 
-    /// The devices built on top of it (LUKS, md, another volume group), by kernel name.
+    /// The devices built on top of this one (LUKS, md, another volume group), by kernel name.
     pub fn holders(&self, kernel: &Kernel) -> io::Result<Vec<String>> {
         kernel.list(&sysfs_path(self.number, "holders"))
     }
 
-    /// The disks that it is on, as they are in /dev.
+    /// The disks that the device is on, by their names in /dev.
     pub fn disks(&self, kernel: &Kernel) -> BTreeSet<String> {
         let disks = self.kernels_disks(kernel);
         disks.iter().map(|disk| in_dev(disk)).collect()
     }
 
-    /// The disks that it is on, by kernel name.
+    /// The disks that the device is on, by kernel name.
     fn kernels_disks(&self, kernel: &Kernel) -> BTreeSet<String> {
         let mut disks = BTreeSet::new();
         let below = sysfs_path(self.number, "slaves");
@@ -302,7 +302,7 @@ impl Device {
         now.inside(kernel).as_ref() == Some(self)
     }
 
-    /// Fails if the volume's name now means another device: a tag or a mount made by name would hit that one.
+    /// Fails if the volume's name now means another device: a tag or a mount made by name would go to that device.
     pub fn require_still_there(&self, kernel: &Kernel) -> Result<()> {
         if !self.is_still_there(kernel) {
             bail!("{} was replaced by another device just now", self.id);
@@ -318,7 +318,8 @@ pub fn is_shut_down(kernel: &Kernel, path: &Path, mount_id: u64) -> bool {
     asked.is_err_and(|e| e.raw_os_error() == Some(EIO))
 }
 
-/// A kernel name as udev has it in /dev: `cciss!c0d0` is /dev/cciss/c0d0. Source: Linux' `block/genhd.c`.
+/// The name in /dev that udev gives to a device with this kernel name: `cciss!c0d0` is /dev/cciss/c0d0. Source: Linux'
+/// `block/genhd.c`.
 pub fn in_dev(kernels: &str) -> String {
     kernels.replace('!', "/")
 }

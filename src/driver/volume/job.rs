@@ -1,5 +1,5 @@
-//! The call of kubelet that works on a volume. Its [`Wish`] is made of its options and of the node's config, as that of a
-//! person is.
+//! A call of kubelet that works on a volume. Here a [`Wish`] is made of the call's options, or of a person's words, and
+//! of the node's config.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,9 +17,9 @@ pub struct Job<'a> {
     pub subject: Subject<'a>,
     pub options: &'a Options,
     pub wish: Wish,
-    /// Where its filesystem is to be mounted. `None`: the call is about the device alone.
+    /// Where the volume's filesystem is to be mounted. `None`: the call is about the device alone.
     pub dir: Option<&'a Path>,
-    /// The device that kubelet passes, or "".
+    /// The path of the device that kubelet passes, or "".
     pub handed: &'a str,
 }
 
@@ -84,7 +84,7 @@ impl Wish {
             global: false,
             by_hand: false,
             encrypted: config.encryption(id.vg()).map(|_| true),
-            // Without `attach`, kubelet may give a Secret.
+            // Without `attach`, kubelet may pass a Secret with the passphrase.
             has_key: !config.attach || config.key_file(id.vg()).is_some(),
             allow_discards: config.luks.allow_discards,
             not_allowed,

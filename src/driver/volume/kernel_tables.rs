@@ -1,4 +1,4 @@
-//! What the kernel's tables tell of all devices of this host. Starts no process.
+//! Finds devices of this host in the kernel's tables. Starts no process.
 
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ pub fn swaps(kernel: &Kernel) -> Vec<DeviceNumber> {
         .collect()
 }
 
-/// The device-mapper name of a block device, as `dmsetup` shows it. Another device has its kernel name.
+/// The device-mapper name of a block device, as `dmsetup` shows it. For any other block device, its kernel name.
 pub fn name_of(kernel: &Kernel, block: &str) -> String {
     let name = Mapped(Path::new("/sys/class/block").join(block)).name(kernel);
     name.map_or_else(|| block.to_owned(), |name| name.shown().to_string())

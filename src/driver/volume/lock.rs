@@ -17,7 +17,7 @@ use crate::names::{LvUuid, Shown, VgName};
 /// Where the lock files are. /run is emptied by a reboot, as locks should be.
 pub const LOCK_DIR: &str = "/run/flexvolume-lvm";
 
-/// A call works on a volume, and did not end in time: which processes have its lock.
+/// A lock was not released in time. The text names the processes that have it.
 #[derive(Debug)]
 pub struct Busy(String);
 
@@ -39,9 +39,9 @@ pub fn hold(kernel: &Kernel, (id, uuid): Target, limit: Duration) -> Result<Lock
     hold_file(kernel, &path_of(uuid), limit).with_context(|| format!("locking {id}"))
 }
 
-/// Takes the lock of a group, under which volumes are created and extended. The call holds it from before it
-/// asks LVM for the free space until LVM has taken the space. Order: a volume's lock first; a holder of the
-/// group's lock waits for no other.
+/// Takes the lock of a group, under which volumes are created and extended. A call takes it before it asks LVM for the
+/// free space, and holds it until LVM has allocated the space. Order: a volume's lock first. Who holds a group's lock
+/// waits for no other lock.
 pub fn hold_group(kernel: &Kernel, vg: &VgName, limit: Duration) -> Result<Lock> {
     let path = Path::new(LOCK_DIR).join(format!("group-{vg}.lock"));
     hold_file(kernel, &path, limit).with_context(|| format!("locking the group {vg}"))

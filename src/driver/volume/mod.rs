@@ -1,5 +1,5 @@
-//! A logical volume on this host. **Look, decide, do**: [`look`] gathers facts, [`decide`] says what
-//! may be done, [`act`] does it. Nothing else leads to mkfs or to a mount.
+//! A logical volume on this host. **Look, decide, do**: [`look`] gathers facts, [`decide`] says what may be done,
+//! [`act`] does it. Only `act` leads to mkfs or to a mount.
 
 mod act;
 mod decide;

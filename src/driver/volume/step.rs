@@ -1,8 +1,8 @@
-//! What comes next after a part of a call's work.
+//! How a call goes on after a step.
 
-/// What a function that carries out a decision, or looks under a lock, returns.
+/// The result of a function that carries out a decision.
 pub enum Step<T> {
     Done(T),
-    /// What was seen is not good any more, for this reason: all is looked at again.
+    /// The facts are out of date, for this reason: the look begins again.
     LookAgain(&'static str),
 }

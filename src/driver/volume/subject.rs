@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::host::Host;
 use crate::names::LvId;
 
-/// A logical volume of this node, with the config that says what may become of it.
+/// A logical volume of this node, with the host and the config for work on it.
 #[derive(Clone, Copy)]
 pub struct Subject<'a> {
     pub host: &'a Host<'a>,

@@ -19,8 +19,8 @@ use crate::volume::step::Step;
 use crate::volume::subject::Subject;
 
 /// `mountdevice <global dir> <device> <options>` and `mount <dir> <options>`: puts the volume's filesystem at the
-/// directory, making it first if the volume is blank. A volume that is mounted already is bound from there. Calling it
-/// again succeeds and changes nothing.
+/// directory, making it first if the volume is blank. If the volume is mounted already, binds that mount to the
+/// directory. Calling it again succeeds and changes nothing.
 pub fn bring_up(job: &Job) -> Result<Reply> {
     let dir = job.dir.context("no directory to mount on")?;
     let mut new_dirs = Vec::new();
@@ -36,10 +36,11 @@ pub fn bring_up(job: &Job) -> Result<Reply> {
     }
 }
 
-/// Makes the directory, and adds to `new` what is to be removed if the call fails. Directories come before slow steps:
-/// kubelet may remove the directory of a pod that has gone, and a mount made there afterwards would never be unmounted.
+/// Makes the directory if it is missing, and adds it to `new`: if the call fails, it is removed. Runs before the slow
+/// steps. kubelet may remove the directory of a pod that has gone while a slow step runs; a directory made after that
+/// step would get a mount that nobody unmounts.
 fn make_missing<'a>(kernel: &Kernel, dir: &'a Path, new: &mut Vec<&'a Path>) -> Result<()> {
-    // What is mounted there already may hang.
+    // If a filesystem is mounted there already, any further access might hang.
     if mounted_at(kernel, dir)?.is_some() {
         return Ok(());
     }
@@ -47,14 +48,14 @@ fn make_missing<'a>(kernel: &Kernel, dir: &'a Path, new: &mut Vec<&'a Path>) -> 
     make_dirs(kernel, dir)
 }
 
-/// Takes back what a failed call has made, opened and activated for nothing.
+/// After a failed call: removes its directories, closes the volume and deactivates it.
 fn take_back(subject: Subject, new_dirs: &[&Path]) {
     let Subject { host, .. } = subject;
     for dir in new_dirs {
         // Fails, rightly, if somebody has put something there.
         let _ = host.kernel.remove_dir(dir);
     }
-    // A look at the volume is waited for; another call closes the volume itself.
+    // Waits for a look at the volume to end. Another call that works on the volume closes it itself.
     if let Err(error) = close(subject, OF_LOOKS) {
         host.log.about("left-open", &format!("{error:#}"));
     }
@@ -106,7 +107,7 @@ fn carry_out(
                 Step::LookAgain(why) => Ok(Step::LookAgain(why)),
             }
         }
-        // `conduct` does these, or a call that grows the volume.
+        // `conduct` carries these out, or a call that grows the volume.
         Decision::Look(_)
         | Decision::Extend(_)
         | Decision::Create(_)

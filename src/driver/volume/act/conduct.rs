@@ -1,5 +1,4 @@
-//! The one loop of calls that bring a volume up, grow it or only activate it: look, decide, do one thing, and look
-//! again.
+//! The loop of every call that brings a volume up, grows it or activates it: look, decide, do one thing, look again.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -19,8 +18,8 @@ use crate::volume::step::Step;
 use crate::volume::subject::Subject;
 
 impl Job<'_> {
-    /// Creates the volume if the config allows that, activates it, resumes it, and takes its lock, all as far as
-    /// the call's wish needs. Every other decision is for `act`.
+    /// Creates the volume if the config allows that, activates it, resumes it, and takes its lock, as far as the call's
+    /// wish needs that. `act` carries out every other decision.
     pub fn conduct<T>(
         &self,
         act: impl Fn(Look, Decision, &mut HeldLocks) -> Result<Step<T>>,
@@ -31,7 +30,7 @@ impl Job<'_> {
         let (mut locks, mut created, mut activated) = (HeldLocks::default(), None, None);
         let mut again = "";
         for _ in 0..TRIES {
-            // What LVM said before the activation is good for one look.
+            // LVM's row from before the activation is used for one look only.
             let listed = activated.take();
             let asker = Asker {
                 job: Some(self),
@@ -80,7 +79,7 @@ impl Job<'_> {
     }
 
     /// The device of the volume. Activates the volume if needed; creates it if it is missing and the config allows
-    /// that. An active volume is found in the kernel's own tables, without a process.
+    /// that. Finds an active volume in the kernel's own tables, without a process.
     pub fn ensure_active(&self) -> Result<Device> {
         let device = self.conduct(|seen, decision, _| {
             if decision != Decision::Ready {
@@ -95,8 +94,8 @@ impl Job<'_> {
         Ok(device)
     }
 
-    /// Creates the volume under its group's lock. Returns the volume as lvcreate left it, or `None` if another node
-    /// was quicker or the kernel counts no writes. `disks`: those that it may be on; none are any.
+    /// Creates the volume under its group's lock. Returns the volume as lvcreate left it, or `None` if another node was
+    /// quicker or the kernel counts no writes. `disks`: the disks that the volume may be on; if empty, any disk.
     fn create(
         &self,
         (size, disks): (Bytes, &[PathBuf]),
@@ -105,7 +104,8 @@ impl Job<'_> {
         let Subject { host, id, .. } = self.subject;
         let lock = group.context("the group's lock is not held")?;
         let mut more = self.wish.group.lvcreate_options.clone();
-        // lvcreate activates the volume. If this call is killed, another must know which volume to give back.
+        // lvcreate activates the volume. If this call is killed, another call finds by this tag which volume to
+        // deactivate.
         let name = self.options.volume_name.as_ref();
         if let Some(name) = name.filter(|_| lvm::has_lvmlockd(host)) {
             more.extend(["--addtag".to_owned(), lvm::volume_tag(name)]);
@@ -133,7 +133,7 @@ impl Job<'_> {
     fn resume(&self, seen: &Look, locks: &HeldLocks) -> Result<()> {
         let device = seen.facts.device.as_ref();
         let device = device.context("a volume without a device is suspended")?;
-        // Other questions may have taken long since LVM told of the unused table.
+        // LVM reported the unused table before other, perhaps slow, questions were asked. So this asks again.
         if is_left_suspended(self.subject, device)? {
             resume(self.subject, device, locks.of_volume()?)?;
         }
@@ -141,8 +141,8 @@ impl Job<'_> {
     }
 
     /// Activates the volume. Takes the volume's lock first: otherwise the last unmount of another pod could deactivate
-    /// it before this call finds its device. Returns the volume if its listing is good for a mount: LVM activated the
-    /// volume as it was listed, or another did after that.
+    /// it before this call finds its device. Returns LVM's row of the volume if the mount can use that row: the volume
+    /// had not changed since when it was activated. `None`: LVM must be asked again.
     fn activate(&self, mut seen: Look, locks: &mut HeldLocks) -> Result<Option<Volume>> {
         let Subject { host, config, id } = self.subject;
         let volume = seen.facts.require_volume()?.clone();
@@ -150,14 +150,15 @@ impl Job<'_> {
         let lock = locks.of_volume()?;
         if is_known_inactive(&volume, &self.wish) && !is_in_kernel(host.kernel, id) {
             lvm::activate_as_listed(host, &volume, lock)?;
-            // If not, the volume has changed, or its tags cannot be compared, or lvm.conf leaves it out.
+            // If the device is missing, the volume has changed, or its tags cannot be compared, or lvm.conf leaves the
+            // volume out.
             if is_in_kernel(host.kernel, id) {
                 return self.wait_for_device().map(|()| Some(volume));
             }
         }
         let shared = volume.lock.is_some();
         if shared {
-            // If this call is killed, another must know which volume to give back.
+            // If this call is killed, another call finds by this tag which volume to deactivate.
             self.tag_kubelets_name(&volume, Some(lock))?;
         }
         let activated = lvm::activate(host, volume.target(), Some(lock));
@@ -178,8 +179,8 @@ impl Job<'_> {
                 ));
             }
             match volume.pool_id() {
-                // LVM has thin_check read the metadata of the pool first. Source: lvmthin(7), "Metadata check and
-                // repair".
+                // Before LVM activates the pool, it runs thin_check on the pool's metadata. Source: lvmthin(7),
+                // "Metadata check and repair".
                 Some(pool) => error.context(format!(
                     "LVM's words follow; if they ask for a repair of the thin pool {pool}, end the pods of its \
                      volumes, and run `{}`",
@@ -191,8 +192,8 @@ impl Job<'_> {
         self.wait_for_device().map(|()| None)
     }
 
-    /// Waits for the device's node. LVM itself waits until udev has made it. A killed command that activated the volume
-    /// did not wait.
+    /// Waits for the device's node in /dev. LVM's commands wait until udev has made the node, but a killed command did
+    /// not.
     fn wait_for_device(&self) -> Result<()> {
         let Subject { host, config, id } = self.subject;
         let kernel = host.kernel;
@@ -221,8 +222,8 @@ impl Job<'_> {
     }
 }
 
-/// Fails if the volume is suspended. If a killed lvextend left it so, first resumes it under its lock, unless it
-/// is encrypted: LVM cannot be asked then.
+/// Resumes the volume, under its lock, if a killed lvextend left it suspended. Fails if the volume is suspended after
+/// that. Does not resume below an open encrypted device, since LVM cannot be asked then.
 pub fn ensure_not_suspended(subject: Subject, device: &Device) -> Result<()> {
     let Subject { host, config, .. } = subject;
     if is_left_suspended(subject, device)? {
@@ -234,8 +235,8 @@ pub fn ensure_not_suspended(subject: Subject, device: &Device) -> Result<()> {
     require_not_suspended(subject, device)
 }
 
-/// Whether a killed LVM command left the volume suspended. A running command may have resumed the volume by now, and
-/// an operator may have suspended it again, which leaves no unused table.
+/// Whether a killed LVM command left the volume suspended. False if an operator suspended it: that leaves no unused
+/// table.
 fn is_left_suspended(subject: Subject, device: &Device) -> Result<bool> {
     let Subject { host, id, .. } = subject;
     Ok(device.luks.is_none()
@@ -255,7 +256,8 @@ fn require_not_suspended(subject: Subject, device: &Device) -> Result<()> {
     Err(Refusal::of(subject.id, reason).into())
 }
 
-/// Resumes a volume that a killed LVM command left suspended: every access to it would wait for ever.
+/// Resumes a volume that a killed LVM command left suspended. Without this, every access to the volume would wait for
+/// ever.
 fn resume(subject: Subject, device: &Device, lock: &Lock) -> Result<()> {
     subject.host.log.about("resumed", &subject.id.to_string());
     lvm::refresh(subject.host, device.target(), device.number, lock)

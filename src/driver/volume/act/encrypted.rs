@@ -1,4 +1,4 @@
-//! Opens an encrypted volume and closes it, and makes its LUKS2.
+//! An encrypted volume: makes its LUKS2 header, opens the volume, closes it.
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use crate::volume::lock;
 use crate::volume::look::Look;
 use crate::volume::subject::Subject;
 
-/// A passphrase, and how people call its source.
+/// A passphrase, and the name of its source for messages.
 type Key = (Passphrase, String);
 
-/// What is opened, by its header, which has been judged.
+/// An encrypted device to open, with its header, which was judged before.
 struct ToOpen<'a> {
     on: &'a Pinned,
     header: &'a Header,
@@ -41,7 +41,7 @@ impl Job<'_> {
     fn key(&self) -> Result<Key> {
         let Subject { host, config, id } = self.subject;
         if let Some(secret) = &self.options.passphrase {
-            // It may have come from a file.
+            // A person's call may have read the options from a file (`@file`). Then nothing has switched cores off yet.
             let no_core = leave_no_core();
             no_core.context("keeping this process from leaving a core")?;
             let source = "the passphrase of the volume's Secret".to_owned();
@@ -53,7 +53,7 @@ impl Job<'_> {
         Ok((crypt::read_key_file(host, file)?, source))
     }
 
-    /// A header with a new UUID, unless the driver was killed with this one.
+    /// A header with this UUID, or with a new one. `uuid`: of a header that the driver was making when it was killed.
     pub fn new_header(&self, uuid: Option<&str>) -> Result<NewHeader> {
         let id = self.subject.id;
         require_dm_crypt(self.subject.host.kernel).with_context(|| format!("encrypting {id}"))?;
@@ -67,18 +67,18 @@ impl Job<'_> {
     }
 }
 
-/// Opens the volume, whose header is the one of its record. If it is open otherwise than it should be, closes it first.
+/// Opens the volume, whose header is the recorded one. If the volume is open with other settings, closes it first.
 pub fn open(job: &Job, seen: &mut Look, read_only: bool, lock: &Lock) -> Result<()> {
     let Subject { host, id, .. } = job.subject;
     let key = job.key()?;
     let device = seen.facts.device.clone();
     let device = device.with_context(|| format!("{id} has no device"))?;
     if seen.facts.top() != Some(&device) {
-        // Of the device inside, if that was read.
+        // If the device inside was read, the claim is of that device.
         seen.release_claim();
         close_unused(job.subject, lock)?;
     }
-    // It keeps the device's number without the claim.
+    // The pin keeps the device's number when the claim is gone.
     let pin = device.clone().pin(host.kernel)?;
     seen.release_claim();
     let is_made = seen.facts.require_volume()?.record.luks.is_some();
@@ -110,8 +110,8 @@ pub fn open(job: &Job, seen: &mut Look, read_only: bool, lock: &Lock) -> Result<
     })
 }
 
-/// Makes a LUKS2 header on a volume that nobody uses, and opens it. Returns the device inside, with the permit for the
-/// filesystem there.
+/// Makes a LUKS2 header on a volume that nobody uses, and opens it. Returns the device inside, with the permit to make
+/// a filesystem on it.
 pub fn format(
     job: &Job,
     on: &Pinned,
@@ -162,7 +162,7 @@ fn open_device(job: &Job, what: &ToOpen, key: &Key, lock: &Lock) -> Result<Devic
     Err(after_undo(error, undo.map_err(Into::into)))
 }
 
-/// Fails if what is inside would not fit into its volume of this size: somebody reduced the volume while it was open.
+/// Fails if the device inside does not fit into a volume of this size: somebody reduced the volume while it was open.
 /// `cryptsetup resize` would cut off the end of the filesystem.
 pub fn require_fit(subject: Subject, inside: &Device, size: Bytes) -> Result<()> {
     let Subject { host, id, .. } = subject;
@@ -184,8 +184,8 @@ pub fn require_fit(subject: Subject, inside: &Device, size: Bytes) -> Result<()>
     Ok(())
 }
 
-/// Fails if the device inside leaves more of its volume's device unused than the LUKS2 header and a part of a sector,
-/// though cryptsetup said that it has resized it.
+/// Fails if cryptsetup said that it resized the device inside, but left it too small. Only the LUKS2 header and less
+/// than one sector may remain unused on the volume's device.
 pub fn require_filled(subject: Subject, volume: &Device, inside: &Device) -> Result<()> {
     /// The largest sector of LUKS2. Source: cryptsetup(8), `--sector-size`.
     const SECTOR: u64 = 4096;
@@ -206,8 +206,8 @@ pub fn require_filled(subject: Subject, volume: &Device, inside: &Device) -> Res
     Ok(())
 }
 
-/// Closes an encrypted volume that nothing uses any more. Waits up to `patience` for a call that works on it;
-/// without patience it is left to that call.
+/// Closes an encrypted volume that nothing uses any more. Waits up to `patience` for another call that works on the
+/// volume. If `patience` is zero, leaves the volume to that call.
 pub fn close(subject: Subject, patience: Duration) -> Result<()> {
     let kernel = subject.host.kernel;
     let device = Device::find(kernel, subject.id)?;
@@ -220,7 +220,7 @@ pub fn close(subject: Subject, patience: Duration) -> Result<()> {
     }
 }
 
-/// As [`close`], under the volume's lock. An error says who has it open.
+/// Like [`close`], with the volume's lock held. An error says who has the volume open.
 pub(super) fn close_unused(subject: Subject, lock: &Lock) -> Result<()> {
     let Subject { host, id, .. } = subject;
     let Some(mut seen) = Look::idle(subject)? else {
@@ -246,7 +246,7 @@ pub(super) fn close_unused(subject: Subject, lock: &Lock) -> Result<()> {
     )))
 }
 
-/// Closes what killed calls left open. What another call works on is left to that.
+/// Closes the encrypted volumes that killed calls left open. Leaves a volume to another call that works on it.
 pub fn close_leftovers(host: &Host, config: &Config) {
     for Device { id, .. } in all_inside(host.kernel) {
         let subject = Subject {

@@ -20,7 +20,7 @@ use crate::volume::look::Look;
 use crate::volume::step::Step;
 use crate::volume::subject::Subject;
 
-/// Mounts a filesystem that is mounted nowhere here. `is_new`: this very call has made it.
+/// Mounts a filesystem that is mounted nowhere on this node. `is_new`: this call has made the filesystem.
 pub fn first_mount(
     job: &Job,
     dir: &Path,
@@ -29,7 +29,7 @@ pub fn first_mount(
     is_new: bool,
     lock: &Lock,
 ) -> Result<Step<Vec<String>>> {
-    // The pin keeps the device's number until it is mounted.
+    // The pin keeps the device's number until the filesystem is mounted.
     let first = FirstMount {
         job,
         dir,
@@ -39,10 +39,10 @@ pub fn first_mount(
         is_new,
         lock,
     };
-    // e2fsck and mount(8) claim the device themselves. After `make` there is no claim any more.
+    // e2fsck and mount(8) claim the device themselves. After `make`, the claim is gone already.
     seen.release_claim();
     let mut remarks = Vec::from_iter(first.prepare()?);
-    // The device is pinned, and this call has the volume's lock: only another user can have come meanwhile.
+    // The device is pinned and the volume is locked: the only possible change is a new user of the device.
     if seen.took_long() && !seen.is_still_free()? {
         return Ok(Step::LookAgain("it has another user"));
     }
@@ -57,7 +57,7 @@ struct FirstMount<'a> {
     volume: Volume,
     on: Pinned,
     how: Mount,
-    /// This very call has made it.
+    /// Whether this call has made the filesystem.
     is_new: bool,
     lock: &'a Lock,
 }
@@ -78,22 +78,22 @@ impl FirstMount<'_> {
         {
             remark = Some(format!("{} is not grown: {error:#}", self.volume.id));
         }
-        // A tag that allows mkfs must be gone before there can be data: if this call is killed after the mount,
-        // the repeated one finds the mount and looks no further.
+        // A tag that allows mkfs must be gone before there can be data: if this call is killed after the mount, the
+        // repeated call finds the mount and does not look at the tags.
         if how.record && self.is_recorded_first() {
             self.record()?;
         }
         Ok(remark)
     }
 
-    /// `mount`: the id of its mount.
+    /// `mount`: the id of the filesystem's mount, if it is mounted.
     fn grow(&self, mount: Option<u64>) -> Result<()> {
         let (subject, fs) = (self.job.subject, self.how.filesystem.fs);
         grow_filesystem(subject, fs, &self.on, (self.dir, mount), self.lock)
     }
 
-    /// What to do if e2fsck fails. It takes what RAID cannot read any more for errors of the filesystem, and would write
-    /// there.
+    /// What to do if e2fsck fails. On a broken RAID, e2fsck takes unreadable parts for errors of the filesystem, and a
+    /// repair would write there.
     fn if_check_fails(&self) -> String {
         let Volume { id, health, .. } = &self.volume;
         if !health.is_empty() {
@@ -183,8 +183,8 @@ impl FirstMount<'_> {
         remarks
     }
 
-    /// Adds to the error of a mount why even a pod that only reads may be refused a read-only volume: the log of its
-    /// filesystem must be played back.
+    /// Adds to a mount's error why a read-only volume may fail even for a pod that only reads: mounting must first
+    /// write the filesystem's log back.
     fn unread_log(&self, error: Error) -> Error {
         let (id, device) = (self.job.subject.id, &self.on.device);
         let reads = self.job.options.read_only && device.is_read_only(self.job.subject.host.kernel);
@@ -198,8 +198,8 @@ impl FirstMount<'_> {
         ))
     }
 
-    /// Unmounts the filesystem if the kernel has shut it down. As long as another mount namespace has it mounted, each
-    /// new mount shows the same filesystem, shut down as it is.
+    /// Unmounts the filesystem if the kernel has shut it down. While another mount namespace has it mounted, each new
+    /// mount shows the same filesystem, which stays shut down.
     fn undo_if_shut_down(&self, elsewhere: &[Elsewhere]) -> Result<()> {
         let Subject { host, id, .. } = self.job.subject;
         let mount = mounted_at(host.kernel, self.dir).ok().flatten();
@@ -212,7 +212,7 @@ impl FirstMount<'_> {
         Err(after_undo(refusal.into(), undo))
     }
 
-    /// The mount options of the driver, of the node's config and of the pod, the later ones stronger.
+    /// The mount options of the driver, of the node's config and of the pod. Later ones override earlier ones.
     fn options(&self) -> Result<MountOptions> {
         let Subject { host, config, id } = self.job.subject;
         let fs = self.how.filesystem.fs;
@@ -220,7 +220,8 @@ impl FirstMount<'_> {
             // Overrides the superblock: an error in one volume must neither stop the whole node (`tune2fs -e
             // panic`), nor let writes go on (the default of mke2fs).
             FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => "errors=remount-ro",
-            // A snapshot has the UUID of its origin, and xfs mounts no UUID twice. Thin ones outlive their origin.
+            // A snapshot has the UUID of its origin, and xfs mounts no UUID twice. A thin snapshot can outlive its
+            // origin, so every thin volume may be one.
             FsType::Xfs if self.volume.is_snapshot() || self.volume.pool.is_some() => "nouuid",
             FsType::Xfs | FsType::Btrfs => "",
         };

@@ -10,10 +10,11 @@ use crate::names::{Bytes, FsType};
 use crate::volume::device::Pinned;
 use crate::volume::subject::Subject;
 
-/// Grows the filesystem on a device. Fails if the tool says that it succeeded, and the filesystem could still be larger.
-/// `mount`: where the filesystem is mounted, and the id of that mount. `None`: it is ext2, and not mounted yet.
+/// Grows the filesystem on a device. Fails if the tool says that it succeeded, but the filesystem does not fill its
+/// device. `mount`: where the filesystem is mounted, and the id of that mount. An id of `None`: the filesystem is ext2,
+/// and not mounted yet.
 ///
-/// The device is read only if the tool has changed nothing, as it does if there is nothing to grow.
+/// Reads the device only if the tool changed nothing, for example because there is nothing to grow.
 pub fn grow_filesystem(
     subject: Subject,
     fs: FsType,

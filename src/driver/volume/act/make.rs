@@ -17,8 +17,8 @@ use crate::volume::look::{Asker, Look};
 use crate::volume::step::Step;
 use crate::volume::subject::Subject;
 
-/// Makes a filesystem on a volume, or inside it, and says how that is mounted and which device it is on. Looks again if
-/// the volume has changed since the decision: nothing was made, and its tags are as before.
+/// Makes a filesystem on a volume, or inside an encrypted one. Returns how to mount the filesystem, and its device.
+/// [`Step::LookAgain`]: the volume has changed since the decision. Nothing was made then, and the tags are as before.
 pub fn make(
     job: &Job,
     seen: &mut Look,
@@ -26,7 +26,7 @@ pub fn make(
     how: &Making,
     lock: &Lock,
 ) -> Result<Step<(Mount, Device)>> {
-    // Before anything is written: without its key nothing is.
+    // The key comes first: without a key, nothing is written.
     let header = match how {
         Making::InLuks { uuid } => Some(job.new_header(uuid.as_deref())?),
         Making::Plain { .. } | Making::Inside => None,
@@ -43,7 +43,7 @@ pub fn make(
     seen.release_claim();
     let is_again = matches!(how, Making::Plain { again: true } | Making::Inside);
     let made = match &header {
-        // Noise, which mkfs might take for something.
+        // A fresh LUKS2 device holds noise, in which mkfs might see a signature: so mkfs runs with `again`.
         Some(header) => encrypted::format(job, &on, permit, header, lock)
             .and_then(|(inside, permit)| write(job, inside, permit, true, lock)),
         None => write(job, on, permit, is_again, lock),
@@ -67,13 +67,13 @@ struct Begun<'a> {
     lvm: Lvm,
     /// The tag `flexvolume.making`, with its value.
     making: String,
-    /// An earlier mkfs, which was killed, has set the tag.
+    /// Whether an earlier call, whose mkfs was killed, has set the tag.
     is_repeated: bool,
     lock: &'a Lock,
 }
 
 impl<'a> Begun<'a> {
-    /// Sets the tag, unless the volume has it.
+    /// Sets the tag, unless the volume has it already.
     fn record(
         job: &'a Job<'a>,
         seen: &Look,
@@ -124,7 +124,8 @@ impl<'a> Begun<'a> {
         retag(host, self.device.target(), tags, Some(self.lock))
     }
 
-    /// Looks once more, since LVM's lock may have taken long. Returns the device to write to. `None`: it has changed.
+    /// Looks once more, since the wait for LVM's lock may have been long. Returns the device to write to. `None`: it
+    /// has changed.
     fn still_as_seen(&self, seen: &Look) -> Result<Option<Pinned>> {
         if !seen.is_as_it_was()? {
             return Ok(None);
@@ -147,7 +148,7 @@ impl<'a> Begun<'a> {
         })
     }
 
-    /// Whether a mkfs that failed has written nothing: it refused, and the volume is still blank.
+    /// Whether a failed mkfs has written nothing: mkfs refused to run, and the volume is still blank.
     fn is_untouched(&self, error: &Error) -> bool {
         if self.is_repeated || !has_refused(error) {
             return false;
@@ -160,8 +161,8 @@ impl<'a> Begun<'a> {
             && matches!(now.facts.content, Some(Content::Blank { .. }))
     }
 
-    /// Looks what mkfs has made on this device, and records it in place of the tag. What the record names is on the
-    /// disk then, whatever comes.
+    /// Reads which filesystem mkfs has made on this device, and replaces the tag by a record of it. So a record always
+    /// names a filesystem that is on the disk.
     fn finish(&self, on: Pinned) -> Result<(Mount, Device)> {
         let (fs, id) = (self.fs, &self.device.id);
         let host = self.job.subject.host;

@@ -1,4 +1,4 @@
-//! Deactivates a volume after its last use: in a shared group, for other nodes, and if the config says so.
+//! Deactivates a volume after its last use, if its group is shared with other nodes or the config says so.
 
 use std::time::Duration;
 
@@ -14,17 +14,19 @@ use crate::volume::lock;
 use crate::volume::look::Look;
 use crate::volume::subject::Subject;
 
-/// Longer than `status` or the metrics look at one volume: whoever has its lock after this is a call.
+/// Longer than `status` or the metrics hold the lock of one volume. If the lock is still held after this, a call holds
+/// it.
 pub const OF_LOOKS: Duration = Duration::from_secs(5);
 
-/// Deactivates the volumes that `volume` names, as [`release`] does: by kubelet's name, or a device given by a person.
+/// Deactivates the volumes that `volume` names, as [`release`] does. kubelet gives its name of a volume, a person a
+/// device.
 pub fn release_named(host: &Host, config: &Config, volume: &str, asked: bool) -> Result<()> {
     let mut ids = Vec::from_iter(LvId::from_device(volume));
     if ids.is_empty()
         && let Ok(name) = ObjectName::of_volume(volume)
     {
         match lvm::tagged(host, &lvm::volume_tag(&name)) {
-            // Other nodes may wait for it.
+            // Other nodes may wait for the volume.
             Err(error) if lvm::has_lvmlockd(host) => return Err(error),
             Err(error) => host.log.about("left-active", &format!("{error:#}")),
             Ok(found) => ids.extend(found.into_iter().map(|volume| volume.id)),
@@ -47,9 +49,9 @@ pub fn give_up(subject: Subject) {
     }
 }
 
-/// Deactivates a volume that nothing uses, if `asked` or if its group is shared: no other node can use it until then.
-/// In a shared group it waits up to `patience` for a call that works on the volume. Tries again if the device is open,
-/// since udev opens it briefly after an unmount.
+/// Deactivates a volume that nothing uses, if `asked` or if its group is shared: while it is active here, no other node
+/// can use it. In a shared group, waits up to `patience` for a call that works on the volume. Tries again if the device
+/// is open, since udev opens it briefly after an unmount.
 pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> {
     let Subject { host, id, .. } = subject;
     let kernel = host.kernel;
@@ -74,8 +76,8 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
         patience.min(OF_LOOKS)
     };
     let held = match lock::hold(kernel, target, patience) {
-        // The call that has the lock brings the volume up for the next pod, or deactivates it itself. This pod is not
-        // to wait for that.
+        // The call that has the lock brings the volume up for the next pod, or deactivates it itself. The end of this
+        // pod need not wait for that call.
         Err(error) if volume.is_none() && error.is::<lock::Busy>() => {
             host.log.about("left-active", &format!("{error:#}"));
             return Ok(());
@@ -90,8 +92,8 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
     deactivate_idle(subject, volume.is_some(), target, &held)
 }
 
-/// Whether this node has the lock of a volume of a shared group, for LVM to give back. Activates the volume if a killed
-/// LVM command left the lock without a device.
+/// Whether this node holds the cluster's lock of a volume in a shared group, so that LVM can give it back. If a killed
+/// LVM command left the lock without a device, activates a thin volume first.
 fn is_to_give(subject: Subject, volume: &Volume, held: &Lock) -> Result<bool> {
     let Subject { host, config, id } = subject;
     let Some(lock) = &volume.lock else {
@@ -107,7 +109,8 @@ fn is_to_give(subject: Subject, volume: &Volume, held: &Lock) -> Result<bool> {
             lvm::activate(host, volume.target(), Some(held))?;
         }
     } else if locks != LeaseState::Lost
-        // LVM would deactivate it, succeed, and keep its lock. A lost lease keeps no lock.
+        // LVM would deactivate the volume, report success, and keep the cluster's lock. With a lost lease there is no
+        // lock to keep.
         && let Some(obstacle) = locks.obstacle(id.vg())
     {
         bail!("{id} is not in use here any more, but cannot be given to other nodes: {obstacle}");
@@ -115,7 +118,8 @@ fn is_to_give(subject: Subject, volume: &Volume, held: &Lock) -> Result<bool> {
     Ok(true)
 }
 
-/// Deactivates the volume, if nothing uses it. `is_shared`: other nodes wait for it, so a failure is one of the call.
+/// Deactivates the volume, if nothing uses it. `is_shared`: other nodes wait for the volume, so if it stays active, the
+/// call fails.
 fn deactivate_idle(
     subject: Subject,
     is_shared: bool,
@@ -124,16 +128,16 @@ fn deactivate_idle(
 ) -> Result<()> {
     const APART: Duration = Duration::from_millis(500);
     let host = subject.host;
-    // LVM itself retries for 5 s (`activation/retry_deactivation`). Only for another node is it worth trying
-    // longer.
+    // LVM itself retries for 5 s (`activation/retry_deactivation`). Only where another node waits for the volume does
+    // the driver try longer.
     let mut tries: u32 = if is_shared { 5 } else { 1 };
     while Look::idle(subject)?.is_some() {
         let closed = close_unused(subject, held);
         tries = tries.saturating_sub(1);
         match closed.and_then(|()| lvm::deactivate(host, target, held)) {
             Err(_) if tries > 0 && !host.kernel.pause(APART) => {}
-            // The volume is unmounted, and no other node waits for it. A process that still has it in its own
-            // mount namespace must not keep a pod from ending.
+            // The volume is unmounted, and no other node waits for it. If a process still has it mounted in its own
+            // mount namespace, the pod must be able to end all the same.
             Err(error) if !is_shared => {
                 host.log.about("left-active", &format!("{error:#}"));
                 break;

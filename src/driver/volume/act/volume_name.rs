@@ -1,4 +1,4 @@
-//! Kubelet's name of a volume, in a tag of the volume: `detach` and a repeated `unmount` are told only this name.
+//! Tags a volume with kubelet's name of it, since `detach` and a repeated `unmount` get only this name.
 
 use anyhow::Result;
 
@@ -8,7 +8,7 @@ use crate::volume::job::Job;
 use crate::volume::subject::Subject;
 
 impl Job<'_> {
-    /// Writes the tag before the mount, if the volume may be deactivated after it: because the config says so, or
+    /// Writes the tag before the mount, if the last unmount may deactivate the volume: because the config says so, or
     /// because nodes share the group. A failure is only logged. `known`: LVM's row of the volume, if LVM was asked.
     pub fn tag_kubelets_name_if_needed(&self, known: Option<&Volume>) {
         let Subject { host, config, .. } = self.subject;
@@ -34,8 +34,8 @@ impl Job<'_> {
                 Found::Hidden | Found::NoVolume | Found::NoGroup => return Ok(()),
             },
         };
-        // A change of LVM's metadata that a missing disk does not see makes the disk's return harder. Without its name
-        // a volume stays active, which matters only to other nodes.
+        // If LVM's metadata changes while a disk is missing, that disk is stale when it comes back. Without the tag,
+        // the volume stays active after its last unmount, which matters only to other nodes.
         let is_shared = volume.lock.is_some();
         if is_shared || (config.deactivate && volume.missing == 0) {
             self.tag_kubelets_name(volume, None)?;
@@ -43,7 +43,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Writes the name, unless the volume has that tag.
+    /// Writes the tag with kubelet's name, unless the volume has it already.
     pub(super) fn tag_kubelets_name(&self, volume: &Volume, lock: Option<&Lock>) -> Result<()> {
         let name = self.options.volume_name.as_ref();
         let tag = name.map(lvm::volume_tag);

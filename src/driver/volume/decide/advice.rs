@@ -68,7 +68,7 @@ pub fn no_room(id: &LvId, needed: &Needed) -> String {
     )
 }
 
-/// Why a disk counts nothing, and the command after which it counts what it has.
+/// Why the free space leaves out this disk, and the command after which its space counts.
 fn not_counted(ShortDisk { path, size, end }: &ShortDisk) -> String {
     let path = path.shown();
     format!(
@@ -78,7 +78,7 @@ fn not_counted(ShortDisk { path, size, end }: &ShortDisk) -> String {
     )
 }
 
-/// What gives an ext blocks with numbers of 64 bits. resize2fs itself refuses what would do harm.
+/// The commands that give an ext filesystem block numbers of 64 bits. resize2fs itself refuses a harmful change.
 pub fn wider(id: &LvId) -> String {
     let device = id.device();
     let device = device.shown();
@@ -88,7 +88,7 @@ pub fn wider(id: &LvId) -> String {
     )
 }
 
-/// A person has opened it. cryptsetup closes nothing that is in use.
+/// What to do if a person has opened the volume. `cryptsetup close` refuses a device that is in use.
 pub fn opened_by_hand(id: &LvId, unlocked: &Unlocked) -> String {
     let Unlocked { kind, name } = unlocked;
     let then = match kind {
@@ -122,7 +122,7 @@ pub fn other(id: &LvId, what: &str, wanted: Option<FsType>) -> String {
     let wanted = wanted.map(|fs| fs.to_string());
     let wanted = wanted.unwrap_or_else(|| "a filesystem of this driver".to_owned());
     let keep = if what == "crypto_LUKS" {
-        // cryptsetup-convert(8): a crash meanwhile can destroy the header.
+        // cryptsetup-convert(8): a crash during the conversion can destroy the header. So a backup comes first.
         format!(
             " It is LUKS1, which the driver does not open: close it, and `cryptsetup luksHeaderBackup \
              --header-backup-file FILE {device} && cryptsetup convert --type luks2 {device}` makes it LUKS2."
@@ -182,8 +182,8 @@ pub fn signs_of_data(id: &LvId, doubts: &[Doubt]) -> String {
     )
 }
 
-/// The commands that restore a header. What is there may be the only header that opens the volume, or the beginning of
-/// somebody's data, so a copy comes first.
+/// The commands that restore a header. The bytes at the header's place may be the only header that opens the volume, or
+/// somebody's data. So the first command copies them.
 pub fn restore_header(id: &LvId) -> String {
     let device = id.device();
     let device = device.shown();
@@ -194,7 +194,7 @@ pub fn restore_header(id: &LvId) -> String {
 }
 
 /// Says what an encrypted volume holds instead of its header, and what to do. A header that can be opened may be the
-/// right one.
+/// right one: then the operator adopts it.
 pub fn another_header(id: &LvId, recorded: &str, found: &str) -> String {
     let (device, me) = (id.device(), own_name());
     let keep = if found.starts_with(WHOLE_LUKS2) {
@@ -250,7 +250,7 @@ pub fn larger_sectors(id: &LvId, sectors: &Sectors) -> String {
                  sectors of at most {made} bytes first (`vgextend {MIXED}{vg} DISK`)"
             ),
         ),
-        // md keeps the sectors that it has while it is active.
+        // While an md device is active, the size of its sectors does not change.
         None => (
             format!("active with sectors of {on} bytes, which none of its disks has any more"),
             format!("Run `lvchange --activate n {id} && lvchange --activate y {id}`"),
@@ -262,13 +262,13 @@ pub fn larger_sectors(id: &LvId, sectors: &Sectors) -> String {
     )
 }
 
-/// Why nothing can be said of what is on a volume.
+/// Why the content of an inactive volume is not known.
 pub fn not_active(id: &LvId) -> String {
     format!("{id} is not active: run `lvchange -ay {id}`")
 }
 
-/// The commands that activate it anew: by what LVM's metadata says, and with what LVM was told to do then. Its thin
-/// pool is active as long as a volume in it is.
+/// The commands that deactivate the volume and activate it again, so that its device follows LVM's metadata. They
+/// deactivate a thin volume's whole pool, which is active as long as one of its volumes is.
 pub fn anew(id: &LvId, pool: Option<&LvId>) -> String {
     match pool {
         None => format!("lvchange -an {id} && lvchange -ay {id}"),
@@ -297,9 +297,9 @@ pub fn old_disk(id: &LvId, disk: &str, pool: Option<&LvId>, inside: Option<&Path
     )
 }
 
-/// The commands that help a thin pool once nothing uses its volumes. LVM checks its metadata when it activates the
-/// pool, and a repair puts other metadata in the place of what is there: only of what that check refuses.
-/// Source: lvmthin(7), "Metadata check and repair".
+/// The commands that help a thin pool once nothing uses its volumes. A repair replaces the pool's metadata, so it runs
+/// only if activation fails: LVM checks the metadata when it activates the pool. Source: lvmthin(7), "Metadata check
+/// and repair".
 pub fn repair_pool(pool: &LvId) -> String {
     let (vg, name) = (pool.vg(), pool.lv());
     format!(
@@ -307,7 +307,8 @@ pub fn repair_pool(pool: &LvId) -> String {
     )
 }
 
-/// The newest metadata first: of what LVM gave to others meanwhile, lvextend would not give the same space back.
+/// What to do if a device is larger than its volume. The advice names vgcfgrestore, not lvextend: lvextend might
+/// allocate other space than the device has.
 pub fn larger_device(id: &LvId, has: Bytes, volume: Bytes) -> String {
     let (device, vg) = (id.device(), id.vg());
     format!(
@@ -320,8 +321,8 @@ pub fn larger_device(id: &LvId, has: Bytes, volume: Bytes) -> String {
     )
 }
 
-/// The command that gives a thin pool of this size more room: a fifth of what it has, or as much
-/// metadata as is enough for most pools. No percentage: a message for kubelet has no percent sign.
+/// The command that makes a thin pool of this size larger: its data by a fifth, or its metadata to a size that is
+/// enough for most pools. It names no percentage, since a message for kubelet contains no percent sign.
 pub fn extend_pool(pool: &LvId, size: Bytes, what: &str) -> String {
     const MIB: u64 = 1 << 20;
     match what {
@@ -333,7 +334,7 @@ pub fn extend_pool(pool: &LvId, size: Bytes, what: &str) -> String {
     }
 }
 
-/// Advice for two volumes of one name on a node.
+/// Advice for two volumes on a node to which kubelet gives one name.
 pub fn same_name_advice(name: Option<&str>) -> String {
     let called = name.map_or_else(
         || "have the same one".to_owned(),
@@ -354,8 +355,8 @@ pub fn read_only(overridden: bool) -> &'static str {
     }
 }
 
-/// The command that makes a read-only volume writable. `overridden`: it is writable by LVM's metadata, and lvm.conf
-/// says otherwise.
+/// The command that makes a read-only volume writable. `overridden`: LVM's metadata says writable, and lvm.conf
+/// overrides that.
 pub fn writable_again(id: &LvId, overridden: bool) -> String {
     if !overridden {
         return format!("run `lvchange --permission rw {id}`");
@@ -378,7 +379,7 @@ pub fn held_elsewhere(id: &LvId, holder: Option<&Holder>) -> String {
     let (host, name) = (holder.host, &holder.name);
     let held =
         format!("{id} is held by another node, host {host} ({name}), and only one can have it");
-    // sanlock renews a lease every 20 s.
+    // sanlock renews a lease every 20 s. So after 40 s or less, the other node still counts as alive.
     if holder.silent <= 40 {
         return format!("{held}. {free}");
     }

@@ -1,5 +1,4 @@
-//! Decides by the content of a volume: by a filesystem that is found or to be made, on the volume or inside an
-//! encrypted one. Pure; [`make`] is the very last arm.
+//! Decides by the content of a volume, or of the device inside an encrypted one. Pure; [`make`] is the very last arm.
 
 use super::decision::{Decision, Grow, Making, Mount, Ruling};
 use super::doubt::Doubt;
@@ -48,7 +47,7 @@ pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish
     }
 }
 
-/// Decides for a volume that looks blank. `doubts` and the tag are signs that it held data.
+/// Decides for a volume that looks blank. `doubts`, and the record in a tag, are signs that it held data.
 fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish) -> Ruling {
     let record = &volume.record;
     require_for_mkfs(facts, volume, wish)?;
@@ -77,10 +76,10 @@ fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish)
     make(facts, fs, Making::Plain { again: false })
 }
 
-/// Whether a killed mke2fs may have left this: see [`Doubt::may_be_unfinished`]. Below 512 MiB it chooses small blocks,
-/// and its group descriptors are at 2 KiB. On a volume of up to 8 MiB it makes one group, so no backup would tell
-/// whether somebody has used that. mkfs.xfs writes its superblock first, and mkfs.btrfs nothing before its own, so blkid
-/// names what they leave. Source: mke2fs.conf(5), "small"; seen with a kill at each write.
+/// Whether a killed mke2fs may have left this: see [`Doubt::may_be_unfinished`]. Below 512 MiB, mke2fs chooses small
+/// blocks, and its group descriptors are at 2 KiB. Up to 8 MiB it makes one block group and no backup, and only a
+/// backup tells whether somebody has used the filesystem. mkfs.xfs and mkfs.btrfs write their superblock first, so
+/// blkid names what they leave. Source: mke2fs.conf(5), "small"; seen with a kill at each write.
 fn is_left_by_mke2fs(doubt: &Doubt, volume: &Volume) -> bool {
     const ONE_GROUP: u64 = 9 << 20;
     match doubt {
@@ -89,8 +88,8 @@ fn is_left_by_mke2fs(doubt: &Doubt, volume: &Volume) -> bool {
     }
 }
 
-/// Fails if a part of the device is on a disk that LVM has not any more: nothing of that part can be read, even if what
-/// was read here is elsewhere.
+/// Fails if a part of the device is on a disk that LVM does not know any more. That part cannot be read, even if the
+/// places that were read here are on other disks.
 fn require_no_old_disk(facts: &Facts) -> Result<(), Reason> {
     let Some(disk) = facts.astray.first() else {
         return Ok(());
@@ -109,8 +108,8 @@ fn require_no_old_disk(facts: &Facts) -> Result<(), Reason> {
 pub fn claimed(facts: &Facts, found: Option<&Filesystem>, volume: &Volume, wish: &Wish) -> Ruling {
     let openers = facts.openers.clone().unwrap_or_default();
     let is_hosts = openers.elsewhere.iter().any(|other| other.hosts);
-    // A second mount of a mounted filesystem shows the same filesystem. Only our own tag proves that it is the
-    // volume's; the host's own mount is never shared.
+    // A second mount of a mounted filesystem shows the same filesystem. Only the driver's tag proves that it is this
+    // volume's filesystem. A mount of the host's own is never shared with a pod.
     let made = volume.record.made.as_ref();
     let ours = found.filter(|found| made.is_some_and(|made| made.uuid == found.uuid) && !is_hosts);
     let (Some(filesystem), true) = (ours, facts.is_mounted_here() || openers.is_mounted()) else {
@@ -140,7 +139,7 @@ pub fn require_type(found: &str, wish: &Wish) -> Result<(), Reason> {
     }
 }
 
-/// Decides for a volume with a filesystem: is it of the wanted type, and the one that the volume's tag names?
+/// Decides for a volume with a filesystem: does it have the wanted type, and is it the recorded one?
 pub fn of_filesystem(
     facts: &Facts,
     found: &FilesystemState,
@@ -151,7 +150,7 @@ pub fn of_filesystem(
     let (filesystem, writes) = (&found.filesystem, !wish.read_only);
     let fs = filesystem.fs;
     if found.half && record.made.is_none() && record.making.as_deref() == Some(fs.as_str()) {
-        // Nobody ever mounted it: the driver's own mkfs was killed and left it.
+        // The driver's own mkfs was killed and left this filesystem. Nobody ever mounted it.
         require_for_mkfs(facts, volume, wish)?;
         require_type(fs.as_str(), wish)?;
         return make(facts, fs, Making::Plain { again: true });
@@ -170,15 +169,16 @@ pub fn of_filesystem(
     require_whole(facts, found, volume)?;
     require_small_blocks(facts, found)?;
     require_sectors(&found.sectors)?;
-    // Kernel and tools find the parts by UUIDs, which snapshots and copies have too.
+    // The kernel and tools find a filesystem's other parts by UUIDs. Snapshots and copies have the same UUIDs.
     if found.is_part {
         return Err(Reason::SeveralDevices(fs));
     }
     require_writable(facts, volume, wish)?;
-    // Every other tag about its content is out of date from now on: a permission to format was for other content.
+    // The mount makes every other tag about the content out of date: a permission to format, for example, was for other
+    // content.
     let is_due = made.is_none() || record.content_tags().count() != 1;
     let is_recorded = is_due && !waits(facts, volume);
-    // Before it is mounted it is recorded, where a tag would allow mkfs.
+    // If a tag would allow mkfs, the filesystem is recorded before it is mounted, so there must be room for the record.
     if is_recorded && (record.making.is_some() || record.permission.is_some()) {
         require_metadata_room(volume.metadata_free, 1)?;
     }
@@ -191,13 +191,13 @@ pub fn of_filesystem(
     }))
 }
 
-/// Fails if the device ends before the filesystem does. btrfs checks that itself.
+/// Fails if the device ends before the filesystem does. btrfs itself checks whether it is larger than its device.
 fn require_whole(facts: &Facts, found: &FilesystemState, volume: &Volume) -> Result<(), Reason> {
     let fs = found.filesystem.fs;
     if found.covers <= found.device || fs == FsType::Btrfs {
         return Ok(());
     }
-    // What LVM extends is larger than what is inside.
+    // The message has sizes of the volume, which is larger than the device inside by the LUKS2 header.
     let header = match facts.inside {
         Some(_) => volume.size.get().saturating_sub(found.device.get()),
         None => 0,
@@ -236,14 +236,15 @@ fn growth_at_mount(found: &FilesystemState, wish: &Wish) -> Grow {
     }
 }
 
-/// Whether the record of a filesystem that was found waits until all disks of the group are there. A change of LVM's
-/// metadata that a disk misses makes that disk stale, and LVM leaves it out when it is back (vgextend(8),
-/// `--restoremissing`). A tag that would allow mkfs does not wait.
+/// Whether the record of a filesystem that was found waits until all disks of the group are there. If LVM's metadata
+/// changes while a disk is missing, LVM does not use that disk when it is back (vgextend(8), `--restoremissing`). If a
+/// tag would allow mkfs, the record does not wait.
 fn waits(facts: &Facts, volume: &Volume) -> bool {
     volume.missing > 0 && !volume.record.may_allow_mkfs(facts.now)
 }
 
-/// Fails if the call wants the other kind of volume, by LVM's tags or by the device that is mounted.
+/// Fails if the call wants an encrypted volume and this one is plain, or the other way round. `is_encrypted`: by LVM's
+/// tags or by the mounted device.
 pub fn require_kind(is_encrypted: bool, wish: &Wish) -> Result<(), Reason> {
     match (wish.purpose, wish.encrypted) {
         (Purpose::Filesystem, Some(false)) if is_encrypted => Err(Reason::Encrypted),
@@ -252,13 +253,13 @@ pub fn require_kind(is_encrypted: bool, wish: &Wish) -> Result<(), Reason> {
     }
 }
 
-/// True if the failure rules out one more pod. A pod may still read the filesystem, if only to save its data.
+/// True if no other pod may mount this failed filesystem. Unless it is shut down, a pod may still mount it to read, so
+/// that its data can be saved.
 pub fn is_harmed(failure: Failure, wish: &Wish) -> bool {
     wish.purpose == Purpose::Filesystem && (failure == Failure::ShutDown || !wish.read_only)
 }
 
-/// The last arm: mkfs. Fails while anybody uses the device. A process that reads it does so for a reason, so mkfs waits
-/// until that process has ended.
+/// The last arm: mkfs. Fails while anybody has the device open, even to read it only.
 pub fn make(facts: &Facts, fs: FsType, how: Making) -> Ruling {
     if facts.is_mounted_here() {
         return Err(Reason::InUse(Vec::new()));
@@ -283,7 +284,7 @@ pub fn require_for_mkfs(facts: &Facts, volume: &Volume, wish: &Wish) -> Result<(
     require_writable(facts, volume, wish)
 }
 
-/// Fails if the volume is to be written, and cannot be.
+/// Fails if the wish is to write, and the volume cannot be written.
 pub fn require_writable(facts: &Facts, volume: &Volume, wish: &Wish) -> Result<(), Reason> {
     if wish.read_only {
         return Ok(());

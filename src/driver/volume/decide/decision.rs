@@ -13,18 +13,19 @@ use crate::names::{Bytes, Filesystem};
 pub enum Level {
     Uses,
     Lvm,
-    /// Whether the lvcreate that made the volume has ended, which only the group's lock tells.
+    /// Whether the lvcreate that made the volume has ended. Only a call that has the group's lock can know that.
     Creation,
-    /// lvmlockd, of a volume in a shared group.
+    /// The state of lvmlockd's lock, for a volume in a shared group.
     LeaseState,
-    /// Who has its device open.
+    /// Who has the volume's device open.
     Openers,
-    /// Where it may grow.
+    /// Where the volume may grow.
     Ground,
     Content,
-    /// What is inside an encrypted volume that is open.
+    /// The content of the device inside an encrypted volume that is open.
     Inside,
-    /// The free space to create it in. Another call can take it, so it is looked at under the group's lock.
+    /// The free space in which to create the volume. Looked at under the group's lock, since another call can take the
+    /// space.
     Room,
 }
 
@@ -32,10 +33,10 @@ pub enum Level {
 pub enum Decision {
     /// Look at this level first: the facts so far do not decide.
     Look(Level),
-    /// Nothing is to be done: the wish is fulfilled.
+    /// The wish is fulfilled already.
     Ready,
     /// Extend the volume to this size: the wanted size in whole extents. If LVM's metadata has that size already, only
-    /// the device has not.
+    /// the device is too small.
     Extend(Bytes),
     /// Create the volume with this size, in whole extents.
     Create(Bytes),
@@ -49,9 +50,9 @@ pub enum Decision {
     },
     Bind(Row),
     Mount(Mount),
-    /// Open the encrypted volume, then look again. If it is open, close it first.
+    /// Open the encrypted volume, then look again. If it is open already, in another way, close it first.
     Open {
-        /// The volume cannot be written.
+        /// Whether to open it read-only, because the volume cannot be written.
         read_only: bool,
     },
     /// Make a filesystem, look at it and mount it.
@@ -63,7 +64,7 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// Whether nothing is to be looked at or done any more, so that the volume's lock is not needed.
+    /// Whether the call ends with this decision: nothing more is looked at or done, so no lock is needed.
     pub fn needs_no_lock(&self) -> bool {
         match self {
             Self::Ready | Self::Refuse(_) => true,
@@ -88,7 +89,7 @@ impl Decision {
         }
     }
 
-    /// The size to which the volume is extended. `None`: it is not.
+    /// The size to which the volume is extended. `None`: this decision extends nothing.
     pub fn extends_to(&self) -> Option<Bytes> {
         if let Self::Extend(size) = self {
             Some(*size)
@@ -103,13 +104,14 @@ impl Decision {
     }
 }
 
-/// What a rule says. An error is a refusal.
+/// The result of a rule. An error is a refusal.
 pub type Ruling = Result<Decision, Reason>;
 
 /// How a filesystem is made.
 #[derive(Debug, PartialEq)]
 pub enum Making {
-    /// On a blank volume. `again`: on one that the driver's own mkfs left half made when it was killed.
+    /// On a blank volume. `again`: on a volume with a filesystem that the driver's own mkfs, which was killed, left
+    /// half made.
     Plain { again: bool },
     /// Inside a LUKS2 header, which is made first, on a blank volume. `uuid`: the header's UUID, if the driver was
     /// killed while it made that header.
@@ -122,12 +124,12 @@ pub enum Making {
 pub struct Mount {
     pub filesystem: Filesystem,
     pub check: bool,
-    /// Whether and when to grow it to the size of its volume.
+    /// Whether and when to grow the filesystem to the size of its volume.
     pub grow: Grow,
     /// Whether the volume's tags must be changed to name this filesystem.
     pub record: bool,
-    /// The filesystem is mounted already, in these other mount namespaces or where no mount table shows it.
-    /// Mounting it again gives the same filesystem.
+    /// Where the filesystem is mounted already: in these other mount namespaces. Empty: no mount table shows where. A
+    /// second mount shows the same filesystem.
     pub alive: Option<Vec<Elsewhere>>,
 }
 
@@ -146,7 +148,7 @@ impl Mount {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grow {
-    /// The filesystem fills its volume, or may not be written.
+    /// Do not grow: the filesystem fills its volume, or must not be written.
     Not,
     /// Before the mount: the kernel does not grow a mounted ext2.
     Before,

@@ -8,12 +8,12 @@ use crate::names::Filesystem;
 /// A sign that a volume held data, though no filesystem is found on it now. An operator may overrule it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doubt {
-    /// A tag records this filesystem.
+    /// A tag says that this filesystem was here.
     Recorded(Filesystem<String>),
     Mark(String),
     Backup(Backup),
-    /// Data at this byte: in the part that lvcreate zeroes, or in a volume that is too small for blkid to check
-    /// fully.
+    /// A byte that is not zero, at this offset: in the part that lvcreate zeroes, or in a volume too small for blkid's
+    /// checks.
     Data(u64),
 }
 
@@ -36,8 +36,8 @@ impl Doubt {
             .collect()
     }
 
-    /// Whether a mke2fs that was killed could have left this, and nobody has used it. No tag outweighs what a mount
-    /// leaves, since vgcfgrestore(8) brings back tags of the past.
+    /// Whether a killed mke2fs could have left this, and nobody has mounted the filesystem since. Signs of a mount
+    /// outweigh each tag, since vgcfgrestore(8) can bring back old tags.
     pub fn may_be_unfinished(&self) -> bool {
         match self {
             Self::Backup(backup) => backup.is_unused,

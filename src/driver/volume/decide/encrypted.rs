@@ -3,8 +3,8 @@
 //!
 //! A fresh LUKS2 volume holds noise inside, so no rule asks whether the inside is blank. There are two ways to mkfs:
 //! - The same call made the LUKS2 header just before.
-//! - The volume's tag says that an earlier call was cut short between header and filesystem; the header was opened,
-//!   and no known signature is inside.
+//! - The volume's tag says that an earlier call was cut short between header and filesystem. The header was opened, and
+//!   there is no known signature inside.
 //!
 //! Once a filesystem is recorded, nothing here leads to mkfs.
 
@@ -23,8 +23,8 @@ use crate::host::DeviceNumber;
 use crate::lvm::Volume;
 use crate::names::{Bytes, FsType};
 
-/// Decides by the content of a volume with a LUKS2 header, or with a record of one. `None`: it is decided as
-/// that of any other volume.
+/// Decides by the content of a volume with a LUKS2 header, or with a record of one. `None`: the rules of other volumes
+/// decide.
 pub fn of_luks(
     facts: &Facts,
     content: &Content,
@@ -45,7 +45,8 @@ pub fn of_luks(
             return open(facts, header, volume, wish).map(Some);
         }
         (Some(uuid), ..) => (uuid.as_str(), instead(content)),
-        // The driver's own luksFormat, or the mkfs after it, was killed; or LVM's metadata was restored from then.
+        // The driver's own luksFormat, or the mkfs after it, was killed, or somebody restored LVM's metadata of that
+        // moment.
         (None, Some((_, uuid)), Content::Luks(header))
             if record.made.is_none()
                 && is_usable_as(header, uuid)
@@ -58,7 +59,7 @@ pub fn of_luks(
             };
             return decision.map(Some);
         }
-        // It is open, and nothing is where its header was: somebody wiped that.
+        // The volume is open, and its header is gone: somebody wiped the header.
         (None, Some((_, uuid)), _) if is_open => (uuid, instead(content)),
         (None, _, Content::Filesystem(_)) if wish.encrypted == Some(true) => {
             return Err(Reason::NotEncrypted);
@@ -81,7 +82,7 @@ pub fn of_luks(
     })
 }
 
-/// Fails if the header is not the recorded one, or is no header for a volume's secrets.
+/// Fails if the header is not the recorded one, or does not encrypt as the driver does.
 pub fn require_header(recorded: &str, header: Option<&Header>) -> Result<(), Reason> {
     match header {
         Some(header) if is_usable_as(header, recorded) && header.has_keys() => {
@@ -95,7 +96,7 @@ pub fn require_header(recorded: &str, header: Option<&Header>) -> Result<(), Rea
     }
 }
 
-/// The same of a volume whose device is `below`, and which is open by this table.
+/// Like [`require_header`], and also judges the kernel's table of the open device. `below`: the volume's own device.
 pub fn require_opened(
     recorded: &str,
     header: Option<&Header>,
@@ -110,7 +111,8 @@ fn is_usable_as(header: &Header, uuid: &str) -> bool {
     header.is_usable() && header.uuid.as_deref() == Some(uuid)
 }
 
-/// What was cut short is made again: without `uuid` inside the header that stands, which is open.
+/// Makes again what a killed call left half made. With `uuid`: header and filesystem. Without: only the filesystem,
+/// inside the open header.
 fn made_again(facts: &Facts, uuid: Option<&str>, volume: &Volume, wish: &Wish) -> Ruling {
     let making = volume.record.making_in_luks();
     let fs = making.and_then(|(fs, _)| FsType::parse(fs).ok());
@@ -123,7 +125,7 @@ fn made_again(facts: &Facts, uuid: Option<&str>, volume: &Volume, wish: &Wish) -
     }
 }
 
-/// The last arm of an encrypted volume.
+/// The last arm for a volume that is to be encrypted: luksFormat, then mkfs.
 pub fn encrypt(facts: &Facts, fs: FsType, uuid: Option<String>, wish: &Wish) -> Ruling {
     let size = facts.volume().map(|volume| volume.size);
     if let Some(size) = size.filter(|size| *size <= HEADER_SIZE) {
@@ -138,7 +140,7 @@ fn require_key(wish: &Wish) -> Result<(), Reason> {
     wish.has_key.then_some(()).ok_or(Reason::NoKey)
 }
 
-/// Header and record agree.
+/// Decides if the header agrees with the record.
 fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling {
     let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());
     let is_mounted = facts.is_mounted_here();
@@ -147,10 +149,10 @@ fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling 
     require_cipher(header)?;
     require_room_for_data(header, volume)?;
     if inside.is_none() && is_mounted {
-        // Of the device below, which LUKS2 has not claimed.
+        // The volume's own device is mounted, and no LUKS2 device is on top of it.
         return Err(Reason::InUse(Vec::new()));
     }
-    // A pod that only reads plays back the log of a filesystem, too, where the volume lets it.
+    // Mounting for a pod that only reads may write, too: the filesystem's log is written back.
     let to_write = Wish {
         read_only: false,
         ..wish.clone()
@@ -174,7 +176,7 @@ fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling 
     )?;
     let is_used = is_mounted || matches!(content, Content::Claimed(_));
     if !is_used && tells_too_much(table, wish.allow_discards) {
-        // A person opened it so, or a call was killed before the node's config was changed.
+        // A person opened the volume in this way, or a killed call did so before the node's config was changed.
         require_key(wish)?;
         return Ok(Decision::Open {
             read_only: !may_be_written,
@@ -183,7 +185,7 @@ fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling 
     of_inside(facts, content, volume, wish)
 }
 
-/// Fails if the volume ends where its header says that the data begins, or before.
+/// Fails if the header leaves no room for data: by the header, the data begins at the end of the volume or after it.
 fn require_room_for_data(header: &Header, volume: &Volume) -> Result<(), Reason> {
     let layouts = header.layouts.iter().flatten();
     let segments = layouts.flat_map(|layout| layout.segments.values());
@@ -191,7 +193,7 @@ fn require_room_for_data(header: &Header, volume: &Volume) -> Result<(), Reason>
     if volume.size.get() > begins {
         return Ok(());
     }
-    // LVM takes sizes in sectors.
+    // One sector more, since LVM's sizes are whole sectors.
     Err(Reason::Reduced {
         what: "LUKS2 header",
         has: volume.size,
@@ -199,7 +201,7 @@ fn require_room_for_data(header: &Header, volume: &Volume) -> Result<(), Reason>
     })
 }
 
-/// Decides by what is inside. Only of what was cut short does it lead to mkfs.
+/// Decides by the content of the device inside. Leads to mkfs only if an earlier call was cut short.
 fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Ruling {
     let record = &volume.record;
     let made = record.made.as_ref();
@@ -250,16 +252,16 @@ fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> 
     }
 }
 
-/// Before the UUID of a header that can be opened.
+/// How a message begins to name a header that can be opened: its UUID follows.
 pub const WHOLE_LUKS2: &str = "the LUKS2 header ";
 
-/// A header that nobody can open as it is.
+/// How a message names a header that nobody can open.
 pub const DAMAGED_LUKS2: &str = "a damaged LUKS2 header";
 
-/// What is found where nothing is known: noise, or zeros.
+/// How a message names content without a known signature: noise, or zeros.
 pub const NOISE: &str = "no known signature";
 
-/// Names a header, which nobody need have recorded.
+/// Names a header for a message. The volume's record may name another header, or none.
 pub fn in_words(header: &Header) -> String {
     let uuid = header.uuid.as_deref();
     match (uuid, header.is_usable()) {
@@ -269,7 +271,7 @@ pub fn in_words(header: &Header) -> String {
     }
 }
 
-/// The first backup of a superblock, if that is what is left.
+/// The first backup of a superblock that was found, if the superblock itself is gone.
 fn backup_in(content: &Content) -> Option<Backup> {
     let Content::Blank { doubts, .. } = content else {
         return None;

@@ -25,32 +25,33 @@ pub struct Facts {
     pub not_its_device: Option<String>,
     pub uses: Option<Uses>,
     pub lvm: Option<Lvm>,
-    /// The size of its device, if LVM's metadata gives it less. Looked at with LVM's answer.
+    /// The size of the volume's device, if it is larger than LVM's metadata says. Looked at with LVM's answer.
     pub outgrown: Option<Bytes>,
-    /// LVM's answer is from before this call activated the volume.
+    /// Whether LVM's answer is from before this call activated the volume.
     pub listed_inactive: bool,
-    /// No lvcreate of a killed call is at work on the volume any more. Such an lvcreate may be wiping it.
+    /// Whether no lvcreate of a killed call is at work on the volume any more. Such an lvcreate may still wipe the
+    /// volume.
     pub lvcreate_ended: bool,
     /// The group or pool in which to create the volume.
     pub room: Option<Room>,
     /// The state of lvmlockd's lock, for a volume in a shared group.
     pub locks: Option<LeaseState>,
-    /// Everyone who has its device open. Looked at only if LVM says that it is open.
+    /// Everyone who has the volume's device open. Looked at only if LVM says that the device is open.
     pub openers: Option<Openers>,
     pub content: Option<Content>,
-    /// Where it may grow. Looked at only for a volume that is to grow.
+    /// Where the volume may grow. Looked at only for a call that grows it.
     pub ground: Option<Ground>,
-    /// What is inside an encrypted volume that is open.
+    /// The content of the device inside an encrypted volume that is open.
     pub inside: Option<Decrypted>,
     /// Whether this call has created the volume, and the kernel has counted no write since. Looked at with the
     /// content.
     pub untouched: bool,
-    /// Whether the kernel has its device read-only. Looked at with the content.
+    /// Whether the kernel has the volume's device read-only. Looked at with the content.
     pub read_only: bool,
-    /// The first of its disks, if all of them are read-only.
+    /// If all disks of the volume are read-only: the first of them.
     pub read_only_disk: Option<String>,
-    /// The disks of its device that LVM has not in its group. Looked at only if it cannot be read, and LVM lacks none
-    /// of its disks.
+    /// Disks that the device is on, and that are not in the volume's group. Looked at only if LVM misses no disk of the
+    /// volume, and the device cannot be read or LVM has printed a warning.
     pub astray: BTreeSet<String>,
     pub now: u64,
 }
@@ -67,11 +68,11 @@ pub enum Lvm {
     NoVolume,
     Volume {
         volume: Box<Volume>,
-        /// Its thin pool. `None`: the volume is in none, or is only to be read.
+        /// The volume's thin pool. `None`: it is in no pool, or is only to be read.
         pool: Option<Pool>,
         /// Whether a killed LVM command left a table that the kernel does not use yet.
         unused_table: bool,
-        /// Whether a missing disk took away something of which no other disk has a copy.
+        /// Whether data is lost: it was on a missing disk, and no other disk has a copy.
         is_lost: bool,
     },
 }
@@ -91,14 +92,14 @@ pub enum Pool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     Blank {
-        /// All places of signatures read as zero. If false: blkid found nothing, before and after the driver's
-        /// own reading.
+        /// Whether all places of signatures are zero. If false: blkid found nothing, before and after the driver's own
+        /// reading.
         zero: bool,
         /// Signs of data that the driver's own reading found.
         doubts: Vec<Doubt>,
     },
     Filesystem(FilesystemState),
-    /// A LUKS2 header, where the record has one.
+    /// A LUKS2 header on the volume.
     Luks(Header),
     /// blkid names this filesystem, but its superblock is not valid.
     Damaged(FsType),
@@ -109,12 +110,12 @@ pub enum Content {
         at: u64,
         error: String,
     },
-    /// Something has claimed the device, perhaps one of `openers`.
+    /// Something has claimed the device, perhaps one of `openers`. The filesystem is the one that blkid names.
     Claimed(Option<Filesystem>),
     Failed(String),
 }
 
-/// What an encrypted volume that is open holds, and how the kernel encrypts it.
+/// The content of the device inside an open encrypted volume, and the kernel's table of that device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decrypted {
     pub content: Content,
@@ -130,48 +131,49 @@ pub struct FilesystemState {
     pub half: bool,
     pub sectors: Sectors,
     pub block: Bytes,
-    /// The largest blocks with which this kernel mounts a filesystem of its type.
+    /// The largest blocks with which this kernel mounts a filesystem of this type.
     pub largest_block: Bytes,
     pub condition: Condition,
-    /// Whether a part of it is on another device.
+    /// Whether a part of the filesystem is on another device.
     pub is_part: bool,
 }
 
-/// The least that a filesystem reads and writes at once, and what its device allows.
+/// The smallest unit in which a filesystem reads and writes, and the sectors of its device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sectors {
     pub filesystem: Bytes,
-    /// The sectors of the device, as large as the largest of its disks.
+    /// The size of the device's sectors: that of the disk with the largest.
     pub device: Bytes,
-    /// LVM's disks below it that have larger sectors than the filesystem.
+    /// LVM's disks below the device whose sectors are larger than the filesystem's.
     pub larger: Vec<String>,
 }
 
 /// Where a volume may grow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ground {
-    /// The size of the volume's own device. `None`: it cannot be seen.
+    /// The size of the volume's own device. `None`: the kernel does not tell.
     pub device: Option<Bytes>,
     /// `None`: all disks of the node have the same sectors, or no filesystem is seen on the volume.
     pub sectors: Option<Sectors>,
-    /// The only disks of its group that it may grow onto. `None`: all of them.
+    /// The only disks of the group that the volume may grow onto. `None`: all of them.
     pub disks: Option<Fitting>,
-    /// The first of its own disks that is smaller than LVM's metadata says.
+    /// The first disk of the volume that is smaller than LVM's metadata says.
     pub short: Option<ShortDisk>,
-    /// The size of the volume above which its filesystem cannot use the space. `None`: it can, or was not looked at.
+    /// The size of the volume above which its filesystem cannot use the space. `None`: there is no such size, or it was
+    /// not looked at.
     pub largest: Option<Bytes>,
 }
 
-/// The disks of a group that a volume may grow onto: as large as LVM's metadata says, with sectors that its filesystem
-/// can live on.
+/// The disks of a group that a volume may grow onto: those that are as large as LVM's metadata says, and whose sectors
+/// are not too large for the volume's filesystem.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fitting {
-    /// The largest sector size among these disks. `None`: its filesystem can live on all.
+    /// The largest sector that the volume's filesystem allows. `None`: no device of the node has larger ones.
     pub sector: Option<Bytes>,
     pub disks: Vec<PathBuf>,
-    /// Their free space.
+    /// The free space on these disks.
     pub free: Bytes,
-    /// The free space of the group, with that on other sectors.
+    /// The free space of the whole group, also on disks with larger sectors.
     pub of_group: Bytes,
     /// The first disk of the group that is smaller than LVM's metadata says.
     pub short: Option<ShortDisk>,
@@ -182,7 +184,7 @@ pub struct Fitting {
 pub struct ShortDisk {
     pub path: PathBuf,
     pub size: Bytes,
-    /// What LVM's metadata says.
+    /// The size that the disk has by LVM's metadata.
     pub end: Bytes,
 }
 
@@ -236,7 +238,7 @@ impl Facts {
             .with_context(|| format!("LVM was not asked for {}", self.id))
     }
 
-    /// The only disks on which it may be created. Empty: any.
+    /// The only disks on which the volume may be created. Empty: any disk.
     pub fn disks_to_create_on(&self) -> Vec<PathBuf> {
         match &self.room {
             Some(Room::Group(group)) => lvm::allowed(&group.disks),
@@ -245,25 +247,25 @@ impl Facts {
         }
     }
 
-    /// The device that is, or can be, mounted: of an encrypted volume the one inside.
+    /// The device that is mounted or can be mounted. If an encrypted volume is open: the device inside.
     pub fn top(&self) -> Option<&Device> {
         let inside = self.uses.as_ref().and_then(|uses| uses.inside.as_ref());
         inside.map(|inside| &inside.device).or(self.device.as_ref())
     }
 
-    /// What is on that device.
+    /// The content of [`Self::top`].
     pub fn top_content(&self) -> Option<&Content> {
         let inside = self.inside.as_ref().map(|inside| &inside.content);
         inside.or(self.content.as_ref())
     }
 
-    /// Whether the volume's tags name the filesystem that the driver has mounted for pods.
+    /// Whether the volume's tags record a filesystem.
     pub fn is_recorded(&self) -> bool {
         self.volume()
             .is_some_and(|volume| volume.record.made.is_some())
     }
 
-    /// Whether it is mounted for writing in the driver's mount namespace.
+    /// Whether the volume is mounted for writing in the driver's mount namespace.
     pub fn is_written_here(&self) -> bool {
         let mounts = self.uses.iter().flat_map(|uses| &uses.mounts);
         mounts
@@ -271,7 +273,7 @@ impl Facts {
             .any(|mounted| !mounted.row.is_read_only())
     }
 
-    /// Whether it is mounted in the driver's mount namespace.
+    /// Whether the volume is mounted in the driver's mount namespace.
     pub fn is_mounted_here(&self) -> bool {
         let uses = self.uses.as_ref();
         uses.is_some_and(|uses| !uses.mounts.is_empty())

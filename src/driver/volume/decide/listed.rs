@@ -1,12 +1,12 @@
-//! When the answer that LVM gave before a call activated the volume is enough for its mount: then LVM is asked once.
+//! Decides by LVM's answer from before a call activated the volume, where that is enough: then LVM is asked only once.
 
 use super::decision::{Decision, Level};
 use super::facts::Facts;
 use super::wish::{Purpose, Wish};
 use crate::lvm::Volume;
 
-/// The decision by an answer from before the activation. It mounts the recorded filesystem. For all else LVM is asked
-/// again.
+/// By an answer from before the activation, only one decision stands: to mount the recorded filesystem. For any other,
+/// LVM is asked again.
 pub fn by_listing(decision: Decision, facts: &Facts, wish: &Wish) -> Decision {
     let is_known = || {
         let volume = facts.volume();
@@ -33,8 +33,8 @@ pub fn by_listing(decision: Decision, facts: &Facts, wish: &Wish) -> Decision {
     }
 }
 
-/// Whether LVM knows all of this volume that matters to a mount while the volume is not active: it is recorded and
-/// plain, and no other volume or node has to do with it.
+/// Whether LVM's row of the inactive volume is enough to mount it: the volume is recorded and plain, and depends on no
+/// other volume or node.
 pub fn is_known_inactive(volume: &Volume, wish: &Wish) -> bool {
     let record = &volume.record;
     wish.purpose == Purpose::Filesystem

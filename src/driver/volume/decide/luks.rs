@@ -11,9 +11,9 @@ use crate::crypt::{
 use crate::host::DeviceNumber;
 use crate::names::Shown;
 
-/// How a key slot makes a key of a passphrase.
+/// The functions with which a key slot may derive a key from a passphrase.
 const KDFS: [&str; 3] = ["argon2id", "argon2i", "pbkdf2"];
-/// Their sums have at least 160 bits, as luksFormat wants. A short sum makes one of few keys, which can all be tried.
+/// These hashes have at least 160 bits, as luksFormat demands. A shorter hash allows so few keys that all can be tried.
 /// Source: cryptsetup-luksFormat(8), `--hash`.
 const HASHES: [&str; 11] = [
     "sha1",
@@ -28,14 +28,14 @@ const HASHES: [&str; 11] = [
     "blake2b-512",
     "blake2s-256",
 ];
-/// What dm-crypt can encrypt at once, in bytes.
+/// The sizes of dm-crypt's sectors, in bytes.
 const SECTORS: [u64; 4] = [512, 1024, 2048, 4096];
-/// Bytes of a salt, and of what a key is compared with. Source: cryptsetup's docs/on-disk-format-luks2.pdf.
+/// Bytes of a salt, and of the digest that a key is compared with. Source: cryptsetup's docs/on-disk-format-luks2.pdf.
 const SALT: RangeInclusive<usize> = 32..=32;
 const DIGEST: RangeInclusive<usize> = 20..=64;
 
-/// Fails if `cryptsetup reencrypt` was begun and has not ended: then the volume has two keys, in one header that is as
-/// it must be. Asked before all else of a header, for no other advice fits. Source: cryptsetup's
+/// Fails if `cryptsetup reencrypt` was begun and has not ended. Such a header is valid, and has two keys. Runs before
+/// every other check of a header, since the advice of the others would be wrong here. Source: cryptsetup's
 /// `lib/luks2/luks2_json_metadata.c`, `requirements_flags`: `online-reencrypt`, `online-reencrypt-v2` and so on.
 pub fn require_no_reencryption(header: &Header) -> Result<(), Reason> {
     let layouts = header.layouts.iter().flatten();
@@ -52,8 +52,8 @@ pub fn require_no_reencryption(header: &Header) -> Result<(), Reason> {
 }
 
 /// A LUKS2 header has no MAC: whoever can write to the disk can write one that encrypts with a key of theirs, or not at
-/// all. Fails unless each copy of the header encrypts all of the volume, and its key, as the driver does. What is not
-/// known may change what the rest means, so it is refused.
+/// all. Fails unless each copy of the header encrypts the whole volume, and its key, as the driver does. Unknown
+/// members are refused, since they may change the meaning of the others.
 pub fn require_cipher(header: &Header) -> Result<(), Reason> {
     let odd = header.layouts.iter().find_map(|layout| match layout {
         Ok(layout) => odd_of_layout(layout),
@@ -146,7 +146,7 @@ fn odd_of_keyslot(slot: &Keyslot, layout: &Layout) -> Option<String> {
     })
 }
 
-/// Whether the key is between the two copies of the header and the data.
+/// Whether the slot's key lies between the second copy of the header and the data.
 fn has_room(slot: &Keyslot, layout: &Layout) -> bool {
     let (Some(place), Some(end)) = (slot.area.place(), layout.end()) else {
         return false;
@@ -177,7 +177,7 @@ fn is_base64(text: &str, lengths: RangeInclusive<usize>) -> bool {
     Base64::decode(text, &mut buffer).is_ok_and(|bytes| lengths.contains(&bytes.len()))
 }
 
-/// The first member that is not known.
+/// The first member of the header that the driver does not know.
 fn unknown(layout: &Layout) -> Option<&str> {
     let slots = layout.keyslots.values();
     let slots = slots.flat_map(|slot| {
@@ -196,8 +196,8 @@ fn unknown(layout: &Layout) -> Option<&str> {
     all.flat_map(Others::keys).next().map(String::as_str)
 }
 
-/// Fails unless the kernel encrypts all that it writes to the volume's own device, which is `below`, as this header
-/// says. `allow_discards` only tells others what is free: that is no matter of the key.
+/// Fails unless the kernel's table encrypts all data as this header says, and writes it to the device `below`, the
+/// volume's own. `allow_discards` is accepted: it only shows which blocks are free.
 pub fn require_table(
     table: &DmTable,
     header: &Header,
@@ -223,7 +223,7 @@ pub fn require_table(
 
 const ALLOW_DISCARDS: &str = "allow_discards";
 
-/// Whether the kernel tells the disk what is free, though the node's config does not say so.
+/// Whether the kernel tells the disk which blocks are free, though the node's config does not allow that.
 pub fn tells_too_much(table: &DmTable, allow_discards: bool) -> bool {
     !allow_discards && table.options.iter().any(|option| option == ALLOW_DISCARDS)
 }

@@ -17,7 +17,7 @@ use crate::mount::without_data;
 use crate::names::{LvId, Shown, folded};
 
 impl Reason {
-    /// The message, on one line whatever text it quotes.
+    /// The message. It is one line, even if a text that it quotes has several.
     pub fn message(&self, id: &LvId) -> String {
         folded(&self.words(id))
     }
@@ -79,7 +79,7 @@ impl Reason {
                  --list`), or a process in another PID namespace or with very many open files (`fuser -v \
                  {device}`), and close the device there"
             ),
-            // Whoever unmounts it may take a pod's data away.
+            // This mount may be a pod's: whoever unmounts it may take a pod's data away.
             Self::HostMount { at, pods: true } => format!(
                 "{id} is mounted by the host itself at {at}, and pods may have it there or elsewhere. If a container \
                  runtime made that mount for a virtual machine, add the runtime's directory to `runtime_dirs` in \

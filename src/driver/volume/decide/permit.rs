@@ -2,7 +2,7 @@
 
 use crate::names::FsType;
 
-/// The permission to make this filesystem, which runs out when it is used: mkfs and luksFormat take it. Only
+/// The permission to make this filesystem. It can be used once: mkfs and luksFormat take it by value. Only
 /// [`decide`](super::decide) gives one:
 ///
 /// ```compile_fail,E0451

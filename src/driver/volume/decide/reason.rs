@@ -13,18 +13,18 @@ use crate::lvm::Holder;
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, LvName};
 use crate::volume::device::Failure;
 
-/// The room that a volume needs in its group.
+/// The space that a volume needs in its group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Needed {
-    /// The size that the volume is to have. It has `has`.
+    /// The size that the volume is to have. `has` is its size now.
     pub size: Bytes,
     /// The bytes that this size takes from the group, beyond what the volume has.
     pub more: Bytes,
     pub free: Bytes,
     pub has: Bytes,
-    /// If set, only disks with sectors of at most this size count for what is free.
+    /// If set, `free` counts only disks with sectors of at most this size.
     pub sector: Option<Bytes>,
-    /// What is free does not count this disk, nor others that are too small.
+    /// If set, `free` leaves out this disk and each other disk that is smaller than LVM's metadata says.
     pub short: Option<ShortDisk>,
 }
 
@@ -42,10 +42,10 @@ pub enum Reason {
         unlocked: Option<Unlocked>,
     },
     Loop(Vec<String>),
-    /// These processes can write to it.
+    /// These processes have it open and can write to it.
     Open(Vec<Opener>),
     OpenUnseen,
-    /// `pods`: a pod has it, too, or may have it there.
+    /// `pods`: a pod has the volume mounted, too, or this mount may be a pod's.
     HostMount {
         at: PathBuf,
         pods: bool,
@@ -63,7 +63,7 @@ pub enum Reason {
     Hidden,
     NoSize,
     CreateReadOnly,
-    /// LVM has no room for the record of what would be made.
+    /// LVM's metadata has too little room to record the change.
     MetadataFull(Bytes),
     AnotherPool {
         pool: LvName,
@@ -79,11 +79,11 @@ pub enum Reason {
         reserve: Bytes,
     },
     NoRoom(Needed),
-    /// It is to grow, and is on a disk that is smaller than LVM's metadata says.
+    /// The volume is to grow, and is on a disk that is smaller than LVM's metadata says.
     ShortDisk(ShortDisk),
-    /// It is to be larger than its filesystem can become.
+    /// The wanted size is larger than the filesystem can become.
     FilesystemLimit(Bytes),
-    /// It is to be larger than the volume whose thick snapshot it is.
+    /// The volume is a thick snapshot, and the wanted size is larger than its origin.
     SnapshotSize {
         origin: String,
         size: Bytes,
@@ -97,19 +97,20 @@ pub enum Reason {
     SnapshotFull,
     MergeWaits,
     MergeFailed,
-    /// A cache before it has failed. `kind`: "cache" or "writecache".
+    /// The volume's cache has failed. `kind`: "cache" or "writecache".
     CacheUnwell {
         kind: &'static str,
         health: String,
     },
     AnotherDevice,
-    /// The kernel gives its device more than LVM's metadata gives the volume.
+    /// The volume's device is larger than LVM's metadata says.
     LargerDevice {
         device: Bytes,
         volume: Bytes,
     },
     Suspended(String),
-    /// The volume below an open encrypted one is suspended. LVM waits for it too, since LVM reads what is inside.
+    /// An encrypted volume is open, and it or the device inside is suspended. LVM would wait, too, since it reads the
+    /// device inside.
     SuspendedInside(String),
     NoPool(LvId),
     PoolFull {
@@ -128,11 +129,11 @@ pub enum Reason {
         at: u64,
         error: String,
     },
-    /// It cannot be read, and the kernel's table leads to a disk that LVM has not any more.
+    /// The kernel's table of the device uses a disk that LVM does not know any more.
     OldDisk {
         disk: String,
         pool: Option<LvId>,
-        /// The open device of an encrypted volume.
+        /// The device inside, if an encrypted volume is open.
         inside: Option<PathBuf>,
     },
     InUse(Vec<Elsewhere>),
@@ -144,16 +145,16 @@ pub enum Reason {
     },
     Damaged(FsType),
     NewNotBlank(String),
-    /// It is encrypted, and the pod wants it plain.
+    /// The volume is encrypted, and the pod wants a plain one.
     Encrypted,
-    /// It holds a plain filesystem, and is to be encrypted.
+    /// The volume holds a plain filesystem, and the pod wants an encrypted one.
     NotEncrypted,
     NoKey,
-    /// It is not encrypted as the driver does it, or not at all.
+    /// Header or kernel do not encrypt the volume as the driver does.
     Cipher(Foreign),
     /// `cryptsetup reencrypt` was begun and has not ended.
     Reencryption,
-    /// With a LUKS2 header no room would be left for a filesystem.
+    /// A LUKS2 header would leave no room for a filesystem.
     TooSmall(Bytes),
     /// `found` is on the volume instead of the recorded LUKS2 header.
     #[strum(serialize = "luks-header")]
@@ -161,33 +162,33 @@ pub enum Reason {
         recorded: String,
         found: String,
     },
-    /// It is open, and `found` is inside.
+    /// The encrypted volume is open, and `found` is inside instead of the recorded filesystem.
     Inside {
         recorded: String,
         found: String,
-        /// With which it can be repaired.
+        /// A backup of the superblock, with which the filesystem can be repaired.
         backup: Option<Backup>,
     },
     Swapped {
         recorded: Filesystem<String>,
         found: Filesystem,
     },
-    /// `what` is on it, and needs more room than it has.
+    /// `what` is on the volume, and needs more room than the volume has.
     Reduced {
         what: &'static str,
         has: Bytes,
         covers: Bytes,
     },
-    /// It is on a disk with larger sectors than its filesystem was made for.
+    /// The volume is on a disk with larger sectors than its filesystem was made for.
     LargerSectors(Sectors),
-    /// Its blocks are larger than this kernel mounts.
+    /// The filesystem's blocks are larger than this kernel mounts.
     LargeBlocks {
         fs: FsType,
         block: Bytes,
         largest: Bytes,
         encrypted: bool,
     },
-    /// Only a part of its filesystem is on it.
+    /// Only a part of the filesystem is on this volume.
     SeveralDevices(FsType),
     /// Whether only the kernel has it read-only.
     ReadOnlyVolume {
@@ -202,7 +203,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Whether something is broken, whoever owns the volume.
+    /// Whether something is broken, also if the volume belongs to no pod.
     pub fn is_broken(&self) -> bool {
         matches!(
             self,
@@ -232,7 +233,7 @@ impl Reason {
     }
 }
 
-/// A refusal as an error of the call. At its end is the reason's word: a row of docs/on-call.md.
+/// A refusal as an error of the call. The message ends with the reason's word, which names a row of docs/on-call.md.
 #[derive(Debug)]
 pub struct Refusal {
     message: String,

@@ -15,7 +15,7 @@ use crate::lvm::{LeaseState, Merge, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, VgName};
 
-/// Every rule of "Never lose data".
+/// Applies every rule that keeps data from being lost.
 pub fn decide(facts: &Facts, wish: &Wish) -> Decision {
     let decision = of_all(facts, wish).unwrap_or_else(Decision::Refuse);
     if facts.listed_inactive {
@@ -25,7 +25,7 @@ pub fn decide(facts: &Facts, wish: &Wish) -> Decision {
     }
 }
 
-/// The rules, from cheap facts to dear ones. What a device holds is decided in [`of_content`].
+/// The rules, from cheap facts to dear ones. [`of_content`] has the rules about the content of the device.
 fn of_all(facts: &Facts, wish: &Wish) -> Ruling {
     if let Some(why) = &wish.not_allowed {
         return Err(Reason::NotAllowed(why.clone()));
@@ -56,7 +56,7 @@ fn of_all(facts: &Facts, wish: &Wish) -> Ruling {
     let Some(volume) = facts.volume() else {
         return Ok(Decision::Look(Level::Content));
     };
-    // Whether a volume with a plain record is plain still, only its content tells.
+    // If the record says encrypted, the volume is. If not, only its content tells.
     if volume.record.luks.is_some() {
         require_kind(true, wish)?;
     }
@@ -88,14 +88,14 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
     }
     for user in users(facts) {
         match user {
-            // With our record on the volume, a mount is not the host's own use of it if a runtime made it for a
-            // pod. And an operator may mount by hand anywhere, even twice.
+            // LVM knows whether the volume has the driver's record. With a record, a mount that a runtime made for a
+            // pod is no use by the host; and an operator may mount by hand anywhere, even twice.
             User::HostMount { pods, .. } if (wish.by_hand || pods) && facts.lvm.is_none() => {
                 return Ok(Some(Decision::Look(Level::Lvm)));
             }
             User::HostMount { .. } if wish.by_hand && facts.is_recorded() => {}
             User::Swap | User::Below { .. } | User::HostMount { .. } => return Err(user.into()),
-            // Looked at later, if LVM says that the device is open.
+            // A later rule decides on these users, if LVM says that the device is open.
             User::InUse(_)
             | User::StillMounted
             | User::Loop(_)
@@ -120,8 +120,9 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
     if uses.suspended.is_some() {
         return Ok(None); // LVM tells whether it may be resumed.
     }
-    // Two `PersistentVolume`s name it. kubelet takes back no global mount while it sees another of the device, so there
-    // is one, from which the pods of both are bound. Source: kubelet's `pkg/volume/util`, `GetDeviceMountRefs`.
+    // Two `PersistentVolume`s name this volume. kubelet unmounts no global mount while it sees another mount of the
+    // device. So the volume has one global mount, and the pods of both are bound from it. Source: kubelet's
+    // `pkg/volume/util`, `GetDeviceMountRefs`.
     if is_to_be_mounted && wish.global && uses.mounts.iter().any(|mounted| mounted.global) {
         return Ok(Some(Decision::Ready));
     }
@@ -129,12 +130,13 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
     Ok(from.cloned().map(Decision::Bind))
 }
 
-/// Keeps the mount that is already at the directory, if its kind, its type and its access are as asked. A killed call
-/// may not have set its flags.
+/// Keeps the mount that is already at the directory, if its kind, its type and its access are as asked. Its flags may
+/// be missing, if a call was killed before it set them.
 fn keep(row: &Row, uses: &Uses, wish: &Wish) -> Ruling {
     require_kind(uses.inside.is_some(), wish)?;
     require_type(&row.fs_type, wish)?;
-    // A mount made writable stays accepted even if the kernel has since made the filesystem read-only.
+    // Asks about the mount, not the filesystem: a writable mount is kept even if the kernel has made its filesystem
+    // read-only.
     if row.is_mount_read_only() && writes_through(row, wish) {
         return Err(Reason::MountedReadOnly(row.mount_point.clone()));
     }
@@ -152,8 +154,8 @@ fn writes_through(row: &Row, wish: &Wish) -> bool {
 }
 
 /// The mount to bind from, which shows the whole filesystem. A mount in kubelet's directories is preferred to others,
-/// then the global mount of this pod's volume, then a writable mount. If the pod names a subvolume of a btrfs, other
-/// pods may have mounted another one: only the global mount of this pod's volume is sure to fit.
+/// then the global mount of this pod's volume, then a writable mount. If the pod names a btrfs subvolume, mounts of
+/// other pods may show another subvolume. Then only the global mount of this pod's volume is sure to fit.
 fn best<'a>(mounts: &'a [Mounted], wish: &Wish) -> Option<&'a Row> {
     let is_another = |row: &Row| wish.subvolume && row.fs_type == "btrfs";
     let fits = |one: &&Mounted| one.own_global || (one.row.is_whole() && !is_another(&one.row));
@@ -169,7 +171,7 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Rea
         Lvm::Hidden => return Err(Reason::Hidden),
         Lvm::NoGroup | Lvm::NoVolume if facts.device.is_some() => return Err(Reason::Unknown),
         Lvm::NoGroup => return Err(Reason::NoGroup),
-        // A call that grows a volume makes none: it would be another than the one that is mounted.
+        // A call that grows a volume creates none: the new volume would not be the mounted one.
         Lvm::NoVolume if matches!(wish.purpose, Purpose::Size(_)) => {
             return Err(Reason::NoVolume(wish.size));
         }
@@ -206,8 +208,8 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Rea
         return Err(Reason::AnotherDevice);
     }
     if let Some(name) = facts.uses.as_ref().and_then(|uses| uses.suspended.as_ref()) {
-        // A killed lvextend leaves a table that the kernel does not use yet. A suspend by hand leaves none: it
-        // is refused, not resumed.
+        // A killed lvextend leaves a table that the kernel does not use yet: such a volume is resumed. A volume that
+        // somebody suspended by hand has no such table, and is refused.
         return if unused_table {
             Ok(Some(Decision::Resume))
         } else {
@@ -223,8 +225,8 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Rea
     Ok(None)
 }
 
-/// Fails if LVM may have given a part of the device to another volume: each would overwrite the other. lvextend would make
-/// the device as large as it is told, which may be less than the filesystem has.
+/// Fails if LVM may have given a part of the device to another volume: each would overwrite the other. An lvextend
+/// could even make the device smaller than its filesystem.
 fn require_own_space(volume: &Volume, outgrown: Option<Bytes>, wish: &Wish) -> Result<(), Reason> {
     match outgrown {
         Some(device) if !wish.read_only => Err(Reason::LargerDevice {
@@ -235,7 +237,8 @@ fn require_own_space(volume: &Volume, outgrown: Option<Bytes>, wish: &Wish) -> R
     }
 }
 
-/// Fails if LVM was told to do something that takes away what is written to the volume, or its new size.
+/// Fails if a merge of a snapshot is due or has failed: it would undo what is written to the volume from now on, and
+/// its growth.
 fn require_lasting(volume: &Volume, wish: &Wish) -> Result<(), Reason> {
     match volume.merge {
         _ if wish.read_only => Ok(()),
@@ -245,8 +248,7 @@ fn require_lasting(volume: &Volume, wish: &Wish) -> Result<(), Reason> {
     }
 }
 
-/// Fails if what keeps the volume's data has failed: its pool, which then answers nothing, or a cache before it, which
-/// may lose what is written.
+/// Fails if the volume's thin pool has failed, which then answers nothing, or its cache, which may lose writes.
 pub fn require_sound(volume: &Volume, is_to_be_read: bool) -> Result<(), Reason> {
     let health = volume.health.clone();
     match (volume.pool_id(), volume.cache()) {
@@ -258,7 +260,7 @@ pub fn require_sound(volume: &Volume, is_to_be_read: bool) -> Result<(), Reason>
     }
 }
 
-/// Whether the kernel says of a cache that it keeps no writes any more. A `partial` one may be whole. Source: lvm2
+/// Whether this health of a cache means that it keeps no writes any more. A `partial` cache may be whole. Source: lvm2
 /// lib/report/report.c, `_lvhealthstatus_disp`.
 fn is_of_cache(health: &str) -> bool {
     ["failed", "metadata_read_only", "error"].contains(&health)
@@ -274,7 +276,7 @@ pub fn require_lease(locks: &LeaseState, vg: &VgName, is_active: bool) -> Result
         // Another node may write to it at the same time.
         LeaseState::Shared => Err(Reason::ActiveShared),
         LeaseState::NotHeld if is_active => Err(Reason::ActiveWithoutLock),
-        // The last four are the obstacles.
+        // `obstacle` has refused the last four already.
         LeaseState::NotHeld
         | LeaseState::Held
         | LeaseState::Silent(_)
@@ -289,7 +291,7 @@ fn of_growth(facts: &Facts, volume: &Volume, size: Bytes, wish: &Wish) -> Ruling
     let Some(ground) = &facts.ground else {
         return Ok(Decision::Look(Level::Ground));
     };
-    // These sectors may be why the filesystem has failed, so they are named first.
+    // Sectors that are too large may be why the filesystem has failed, so they come first.
     if let Some(sectors) = &ground.sectors {
         require_sectors(sectors)?;
     }
@@ -299,7 +301,7 @@ fn of_growth(facts: &Facts, volume: &Volume, size: Bytes, wish: &Wish) -> Ruling
         let place = Place::Here(mounted.row.mount_point.clone());
         return Err(Reason::FilesystemFailed(place, failure));
     }
-    // Its permission was changed while it was mounted, and the kernel grows no filesystem on a read-only device.
+    // Somebody made the volume read-only while it was mounted. The kernel grows no filesystem on a read-only device.
     if volume.writable == Some(false) && facts.is_written_here() {
         let overridden = volume.overridden;
         return Err(Reason::ReadOnlyVolume { overridden });

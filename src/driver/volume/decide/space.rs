@@ -8,9 +8,8 @@ use crate::crypt::HEADER_SIZE;
 use crate::lvm::{Spread, Volume};
 use crate::names::Bytes;
 
-/// The text that a change of a volume may add to LVM's metadata, in bytes: its tags, the command that LVM notes, a
-/// segment, and the sector that LVM counts as free and keeps. Source: lvm2 lib/format_text/format-text.c,
-/// `_vg_write_raw`.
+/// How many bytes a change of a volume may add to LVM's metadata: its tags, the command that LVM notes, a segment, and
+/// the sector that LVM counts as free and keeps. Source: lvm2 lib/format_text/format-text.c, `_vg_write_raw`.
 const CHANGE: u64 = 2048;
 
 /// Fails if LVM's metadata may have no room for so many changes of a volume.
@@ -54,7 +53,7 @@ pub fn absent(room: Option<&Room>, wish: &Wish) -> Ruling {
                 short: ShortDisk::first(&group.disks),
             };
             require_room(needed, group.free, wish)?;
-            // It is created, and its filesystem recorded.
+            // Two changes: the volume is created, and its filesystem recorded.
             require_metadata_room(group.metadata_free, 2)?;
             whole
         }
@@ -72,7 +71,7 @@ pub fn absent(room: Option<&Room>, wish: &Wish) -> Ruling {
     Ok(Decision::Create(whole))
 }
 
-/// Fails if a filesystem cannot live on its device.
+/// Fails if the device's sectors are too large for the filesystem.
 pub fn require_sectors(sectors: &Sectors) -> Result<(), Reason> {
     if sectors.filesystem < sectors.device {
         return Err(Reason::LargerSectors(sectors.clone()));
@@ -80,16 +79,16 @@ pub fn require_sectors(sectors: &Sectors) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Decides whether to extend the volume to `size`, on disks that have the space and that its filesystem can live on.
-/// It never becomes smaller.
+/// Decides whether to extend the volume to `size`, on disks that have the space, and sectors that its filesystem
+/// allows. A volume never becomes smaller.
 pub fn of_size(volume: &Volume, size: Bytes, ground: &Ground, wish: &Wish) -> Ruling {
     let (has, extent, spread) = (volume.size, volume.extent, volume.spread);
     let is_large = size <= volume.device_size();
-    // An lvextend that failed may have changed LVM's metadata, and not the device.
+    // A failed lvextend may have changed LVM's metadata, but not the device.
     if is_large && ground.device.is_none_or(|device| size <= device) {
         return Ok(Decision::Ready);
     }
-    // The kernel would not take the table with the extents that are not there, and the pod's accesses would wait.
+    // The kernel would refuse a table with extents that the disk does not have, and the pod's accesses would wait.
     if let Some(short) = &ground.short {
         return Err(Reason::ShortDisk(short.clone()));
     }
@@ -137,7 +136,7 @@ fn require_allowed(size: Bytes, wish: &Wish) -> Result<(), Reason> {
     }
 }
 
-/// Fails if the group has no room, or would keep too little of what is `free`.
+/// Fails if the group has too little room, or if less than the reserve would remain of `free`.
 fn require_room(needed: Needed, free: Bytes, wish: &Wish) -> Result<(), Reason> {
     let (more, reserve) = (needed.more, wish.group.reserve);
     if needed.free < more {
@@ -173,7 +172,7 @@ pub fn require_usable_pool(pool: &Pool, wish: &Wish) -> Result<(), Reason> {
 }
 
 /// Fails if kernel and LVM have seen a thin pool break: it is `failed`, `out_of_data` or `metadata_read_only`. A pool
-/// that LVM calls `partial` lacks a disk, and may be whole: it may be RAID.
+/// that LVM calls `partial` misses a disk. It may still be whole, if it is RAID.
 pub fn require_no_fault(pool: &Volume) -> Result<(), Reason> {
     if !pool.health.is_empty() && !pool.health.contains("partial") {
         return Err(Reason::PoolUnwell {

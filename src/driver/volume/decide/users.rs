@@ -1,4 +1,4 @@
-//! Who has a volume: each user is a reason to refuse it for one wish or another.
+//! Who has a volume. Each user may be a reason to refuse the volume, depending on the wish.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::crypt::Unlocked;
 use crate::host::holders::Opener;
 use crate::volume::device::Inside;
 
-/// Somebody who has a volume. The rules decide which of them matters; the [`Reason`] of the same name has the words.
+/// A user of a volume. The rules decide which users matter; the [`Reason`] of the same name has the message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum User {
     Swap,
@@ -84,7 +84,7 @@ pub fn users(facts: &Facts) -> Vec<User> {
     users
 }
 
-/// The device inside, if it was opened with another header than that of the volume's record.
+/// The kernel name of the device inside, if it was opened with another header than the recorded one.
 fn foreign(facts: &Facts, inside: Option<&Inside>) -> Option<String> {
     let inside = inside?;
     let record = &facts.volume()?.record;
@@ -92,7 +92,7 @@ fn foreign(facts: &Facts, inside: Option<&Inside>) -> Option<String> {
     (!is_own).then(|| inside.device.kernel_name())
 }
 
-/// Fails if somebody has the device open who could do harm.
+/// Fails if a user could write to the device.
 pub fn require_no_writer(facts: &Facts) -> Result<(), Reason> {
     for user in users(facts) {
         match user {
@@ -114,7 +114,7 @@ pub fn require_no_writer(facts: &Facts) -> Result<(), Reason> {
 }
 
 impl Uses {
-    /// Why every access to the volume would wait. `None`: none would.
+    /// Why every access to the volume would wait. `None`: accesses do not wait.
     pub fn waits(&self) -> Option<Reason> {
         let name = self.suspended.clone()?;
         Some(match self.inside {

@@ -1,4 +1,4 @@
-//! What is seen of those who use a volume.
+//! The facts about the users of a volume.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::volume::device::{Failure, Inside};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Uses {
     pub there: Option<There>,
-    /// Its mounts in the driver's mount namespace.
+    /// The volume's mounts in the driver's mount namespace.
     pub mounts: Vec<Mounted>,
     pub swap: bool,
     /// Devices built on top of the volume, by the name that `dmsetup` or the kernel shows. If the volume is encrypted
@@ -20,11 +20,11 @@ pub struct Uses {
     pub holders: Vec<String>,
     /// The device inside, if an encrypted volume is open. The other fields are about that device then.
     pub inside: Option<Inside>,
-    /// The device on top that somebody else than the driver has opened with cryptsetup.
+    /// The device on top that somebody other than the driver has opened with cryptsetup.
     pub unlocked: Option<Unlocked>,
     /// The device-mapper name of the suspended device: its own, or one that it is built on.
     pub suspended: Option<String>,
-    /// How its mounted filesystem failed. `None`: no failure is seen, or no decision needs this.
+    /// How the mounted filesystem failed. `None`: no failure is seen, or no decision needs this.
     pub failure: Option<Failure>,
 }
 
@@ -49,11 +49,11 @@ pub struct Mounted {
     pub row: Row,
     /// Whether the mount is in one of kubelet's directories.
     pub kubelets: bool,
-    /// Whether a container runtime made the mount of a pod's, for a virtual machine.
+    /// Whether a container runtime made the mount from a pod's, for a virtual machine.
     pub runtimes: bool,
     /// Whether it is a global mount of kubelet's, one for all pods of a volume name.
     pub global: bool,
-    /// Whether it is that for the volume name of this call.
+    /// Whether it is the global mount for the volume name of this call.
     pub own_global: bool,
 }
 
@@ -61,15 +61,15 @@ pub struct Mounted {
 pub struct Openers {
     /// Writers first.
     pub processes: Vec<Opener>,
-    /// Loop devices over it, by kernel name.
+    /// Loop devices over the volume's device, by kernel name.
     pub loops: Vec<String>,
-    /// Its mounts in other mount namespaces.
+    /// The volume's mounts in other mount namespaces.
     pub elsewhere: Vec<Elsewhere>,
-    /// Whether the kernel has its filesystem mounted, even where no mount table shows it.
+    /// Whether the kernel has the device's filesystem mounted, even if no mount table shows it.
     pub has_filesystem: bool,
     /// Whether the kernel has counted errors in that filesystem.
     pub has_errors: bool,
-    /// How many more times it is open than the openers above explain.
+    /// How often the device is open beyond what the fields above explain.
     pub unseen: usize,
 }
 
@@ -82,8 +82,8 @@ impl Openers {
         !self.is_mounted() && self.processes.is_empty() && self.loops.is_empty() && self.unseen == 0
     }
 
-    /// True if waiting may help: there is no known writer and no loop device. The other openers may be short
-    /// probes: unseen ones, and readers of a volume that is still to be formatted.
+    /// True if waiting may help: there is no known writer and no loop device. Unseen openers, and readers of a volume
+    /// that is not recorded yet, may be short probes.
     pub fn may_end(&self, is_recorded: bool) -> bool {
         let writes = self.processes.iter().any(|opener| opener.writes);
         let reads = !self.processes.is_empty() && !is_recorded;

@@ -1,4 +1,4 @@
-//! What a call, or a person, wants of a volume.
+//! The request of a call, or of a person, for a volume.
 
 use std::collections::BTreeMap;
 
@@ -25,28 +25,27 @@ pub struct Wish {
     pub global: bool,
     /// The directory is not one of kubelet's: a person calls the driver by hand.
     pub by_hand: bool,
-    /// Whether it is to be encrypted. `None`: a person asks, and what a pod wants is not known.
+    /// Whether the volume is to be encrypted. `None`: a person asks, and the pod's options are not known.
     pub encrypted: Option<bool>,
-    /// Whether a passphrase comes with the call, or is in a file of the node.
+    /// Whether there is a passphrase: in the call, or in a file of the node.
     pub has_key: bool,
     /// Whether the disk may be told which blocks of an encrypted volume are free.
     pub allow_discards: bool,
     /// Why the node's config does not let pods use this volume group.
     pub not_allowed: Option<String>,
-    /// From this fill of a thin pool on, in percent, nothing in it is mounted for writing.
+    /// If a thin pool is filled to this percentage, none of its volumes is mounted for writing.
     pub pool_limit: u8,
-    /// The group's table in the node's config; the default if there is none. Only what concerns creation and growth is
-    /// read here.
+    /// The group's table in the node's config, or the default. Only the keys about creation and growth are read here.
     pub group: VolumeGroup,
-    /// The size of a volume that is created.
+    /// The size that the volume gets if it is created.
     pub size: Option<Bytes>,
     /// The thin pool that the volume's options name.
     pub asked_pool: Option<LvName>,
 }
 
 impl Wish {
-    /// The flags for the mount in `row`, or for a bind from it: its own flags, those that are asked for, and
-    /// read-only if the wish is.
+    /// The flags for the mount in `row`, or for a bind from it: the mount's own flags, the wished ones, and read-only
+    /// if the wish is read-only.
     pub fn restrictions(&self, row: &Row) -> MsFlags {
         let fs = FsType::parse(&row.fs_type).ok();
         let asked = fs.and_then(|fs| self.restrictions.get(&fs));
@@ -63,9 +62,9 @@ impl Wish {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// The device alone.
+    /// Only that the volume is active.
     Device,
     Filesystem,
-    /// The volume and its filesystem, at least this large.
+    /// The volume grown to at least this size, and its filesystem with it.
     Size(Bytes),
 }

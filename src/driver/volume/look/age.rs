@@ -1,4 +1,4 @@
-//! Whether a volume is as old as LVM says: the clock of the node that made it may have been ahead.
+//! Whether LVM's creation time of a volume can be true: the clock of the node that created it may have been ahead.
 
 use std::path::{Path, PathBuf};
 
@@ -7,12 +7,12 @@ use crate::host::Kernel;
 use crate::names::{LvId, LvUuid};
 use crate::volume::device::Device;
 
-/// LVM keeps older metadata here, unless lvm.conf says otherwise. Source: lvm.conf(5), `backup/archive_dir`.
+/// The directory of LVM's older metadata, unless lvm.conf names another. Source: lvm.conf(5), `backup/archive_dir`.
 const ARCHIVE: &str = "/etc/lvm/archive";
 
 impl Look<'_> {
-    /// False if the time of the volume's making lies in the future, or something is older that came after it. Asked
-    /// only where backups of an ext were found that are older than that time.
+    /// False if the volume's creation time lies in the future, or if the device's node or LVM's archive proves an
+    /// earlier creation. Asked only if ext backups were found that are older than the creation time.
     pub(super) fn is_as_old_as_lvm_says(&self, device: &Device) -> bool {
         let kernel = self.subject.host.kernel;
         let Ok(volume) = self.facts.require_volume() else {
@@ -20,7 +20,7 @@ impl Look<'_> {
         };
         let made = volume.created;
         let is_before = |time: Option<u64>| time.is_some_and(|time| time < made);
-        // The kernel makes the node when the volume is activated, and udev touches it later.
+        // The kernel makes the device's node when the volume is activated. udev changes it later.
         let node = kernel.changed(&device.node(kernel).path);
         made <= self.facts.now
             && !is_before(node)
@@ -28,8 +28,8 @@ impl Look<'_> {
     }
 }
 
-/// Whether LVM archived metadata with this volume at an earlier time than `made`. Of the files that are older than
-/// that, the one with the highest number tells.
+/// Whether LVM archived metadata with this volume before the time `made`. Reads one file: of those older than `made`,
+/// the one with the highest number.
 fn is_archived_before(kernel: &Kernel, made: u64, id: &LvId, uuid: &LvUuid) -> bool {
     let dir = Path::new(ARCHIVE);
     let older = |name: &String| {

@@ -28,7 +28,7 @@ impl Look<'_> {
             created.lv_uuid == device.lv_uuid && Some(created.written) == self.written
         });
         if self.facts.top() != Some(&device) {
-            // The device inside has claimed it.
+            // The device inside has claimed this device, so it cannot be opened exclusively.
             let file = device.open(kernel, false)?;
             return self.read(&device, &Arc::new(file), false);
         }
@@ -51,7 +51,7 @@ impl Look<'_> {
         if self.facts.is_mounted_here() || openers.is_some_and(Openers::is_mounted) {
             return Ok(self.claimed(device));
         }
-        // Opened exclusively: while this is open, nobody can mount it, swap on it or build a device on it.
+        // Opened exclusively: until it is closed, nobody can mount the device, swap on it or build a device on it.
         let claim = match device.open(kernel, !self.asker.is_person) {
             Ok(file) => Arc::new(file),
             Err(e) if e.raw_os_error() == Some(EBUSY) => {
@@ -75,8 +75,8 @@ impl Look<'_> {
         )
     }
 
-    /// Looks again before mkfs, since a disk or LVM's lock may have taken long. True if the volume is still
-    /// claimed, nobody else has it open, the kernel counted no write since the look began, and it reads the
+    /// Looks again before mkfs, since a disk or LVM's lock may have taken long. True if this call still has the claim,
+    /// nobody else has the device open, the kernel has counted no write since the look began, and the content is the
     /// same.
     pub fn is_as_it_was(&self) -> Result<bool> {
         let (host, facts) = (self.subject.host, &self.facts);
@@ -88,7 +88,7 @@ impl Look<'_> {
         // Flushed first, so that the count includes writes that were only in the kernel's cache.
         let content =
             if matches!(before, Some(Content::Blank { zero: true, .. })) && !self.took_long() {
-                // The counts vouch for the rest.
+                // The kernel's count of writes shows that the rest is still zero.
                 let marks = self.examined(device, claim, Extent::Marks, true)?;
                 self.unnamed(device, marks)
             } else {
@@ -123,9 +123,9 @@ impl Look<'_> {
 
     /// Reads a device that nobody else has open. `flush`: see [`fs::scan`].
     ///
-    /// If the volume may be blank, this reads it first; if all is zero, blkid is not run. blkid alone is not
-    /// enough: it also says "nothing" if it cannot read. Nor is blkid run for the filesystem of the record, if
-    /// that is beyond doubt.
+    /// If the volume may be blank, the driver reads it first. If all is zero, blkid is not run. blkid alone is not
+    /// enough: it also says "nothing" if it cannot read. If the driver itself finds the recorded filesystem without
+    /// doubt, blkid is not run either.
     fn read(&self, device: &Device, claim: &Arc<File>, flush: bool) -> Result<Content> {
         let record = &self.facts.require_volume()?.record;
         let host = self.subject.host;
@@ -143,7 +143,7 @@ impl Look<'_> {
                         return self.filesystem(device, fs, found);
                     }
                 }
-                // Where one place cannot be read, everything is read below.
+                // If one place cannot be read, the code below reads everything.
                 Err(error) if !has_failed(&error) => return Err(error),
                 Ok(None) | Err(_) => {}
             }
@@ -156,7 +156,7 @@ impl Look<'_> {
         self.read_by_blkid(device, claim, flush)
     }
 
-    /// Has blkid name the content. If it names nothing, the driver's own reading tells.
+    /// Has blkid name the content. If blkid names nothing, the driver's own reading decides.
     fn read_by_blkid(&self, device: &Device, claim: &Arc<File>, flush: bool) -> Result<Content> {
         let (host, node) = (self.subject.host, device.node(self.subject.host.kernel));
         let mut found = fs::probe(host, &node)?;
@@ -165,12 +165,11 @@ impl Look<'_> {
             if seen.is_zero && seen.unreadable.is_none() {
                 return Ok(self.unnamed(device, seen));
             }
-            // A failing disk may fail only sometimes. Everything has been read by now, and is in the kernel's
-            // cache.
+            // A failing disk may fail only sometimes. Now that everything has been read into the kernel's cache, blkid
+            // runs again.
             found = match seen.unreadable {
                 None => fs::probe(host, &node)?,
-                // One unreadable page keeps blkid from naming anything, even if no filesystem's probe needs
-                // that page.
+                // If one page cannot be read, blkid names nothing, even if no filesystem's probe needs that page.
                 Some(_) if seen.signature.is_none() => fs::probe_filesystems(host, &node)?,
                 Some(_) => Probed::Nothing,
             };
@@ -189,7 +188,7 @@ impl Look<'_> {
         let (host, opened) = (self.subject.host, (claim, &*device.path));
         match found {
             Probed::Nothing | Probed::Several => Ok(Content::Several),
-            // Of LUKS2 and of LUKS1 blkid says the same.
+            // blkid gives LUKS2 and LUKS1 the same name.
             Probed::Other(what) if what.to_string() == "crypto_LUKS" => {
                 let header = crypt::header_of(host, opened)?;
                 Ok(header.map_or(Content::Other(what), Content::Luks))
@@ -239,13 +238,13 @@ impl Look<'_> {
     }
 }
 
-/// The type of the filesystem that was found, if it is beyond doubt the recorded one.
+/// The type of the filesystem that was found, if it is certainly the recorded one.
 fn recorded(found: &Superblock, made: &Filesystem<String>) -> Option<FsType> {
     let fs = found.alone.filter(|fs| fs.as_str() == made.fs)?;
     (found.uuid == made.uuid && !found.in_progress).then_some(fs)
 }
 
-/// Whether the reading itself failed, and not the process that was to read.
+/// Whether the disk could not be read. False if the process that was to read has failed.
 fn has_failed(error: &Error) -> bool {
     matches!(error.downcast_ref(), Some(ToolError::Failed { .. }))
 }

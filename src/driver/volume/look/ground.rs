@@ -1,4 +1,4 @@
-//! Compares the sectors of a volume's filesystem with those of its disks, and of the disks that it may grow onto.
+//! Finds where a volume may grow: its filesystem may not be able to use the sectors of every disk.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,17 +19,18 @@ use crate::volume::kernel_tables::sysfs_path;
 /// `mapping_max_folio_size_supported` in `include/linux/pagemap.h`.
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage";
 
-/// The smallest sector of a disk: every filesystem can live on it. Source: Linux' `include/linux/blk_types.h`,
+/// The smallest sector of a disk. Every filesystem can use it. Source: Linux' `include/linux/blk_types.h`,
 /// `SECTOR_SIZE`.
 const SMALLEST: Bytes = Bytes::new(512);
 
-/// Each ext can have this size: 2^32 blocks of the smallest size, and as many inodes as mke2fs may make in that.
+/// Every ext filesystem can become this large: 2^32 blocks of the smallest size, with as many inodes as mke2fs may
+/// make.
 const ANY_EXT: Bytes = Bytes::new(4 << 40);
 
 impl Look<'_> {
-    /// Where the volume may grow. Reads the volume only if some device of the node has sectors of more than 512 bytes, or
-    /// if it is to be larger than each ext can be. Asks LVM only if some device has larger sectors than the filesystem,
-    /// or if LVM has warned of something, such as a disk that is too small.
+    /// Where the volume may grow. Reads the volume only if some device of the node has sectors of more than 512 bytes,
+    /// or if the wanted size is larger than every ext filesystem can become. Asks LVM only if some device has larger
+    /// sectors than the filesystem, or if LVM has warned of something, such as a disk that is too small.
     pub(super) fn ground(&self, wish: &Wish) -> Result<Ground> {
         let (host, facts) = (self.subject.host, &self.facts);
         let kernel = host.kernel;
@@ -57,7 +58,7 @@ impl Look<'_> {
         };
         let fits = match &ground.sectors {
             Some(sectors) => sectors.filesystem,
-            // What is on a closed encrypted volume cannot be seen.
+            // The filesystem is not known, for example of a closed encrypted volume. So the device's sectors count.
             None => self.sectors(top, 0).device,
         };
         let is_thin = volume.pool.is_some();
@@ -71,11 +72,11 @@ impl Look<'_> {
         Ok(ground)
     }
 
-    /// Compares the device with the sectors, in bytes, for which a filesystem on it was made.
+    /// Compares a device's sectors with `filesystem`, the sectors for which its filesystem was made, in bytes.
     pub(super) fn sectors(&self, device: &Device, filesystem: u64) -> Sectors {
         let kernel = self.subject.host.kernel;
         let sector = |device: &Device| sector_of(kernel, &sysfs_path(device.number, ""));
-        // The device inside an encrypted volume has those of the time when it was opened.
+        // The device inside an encrypted volume keeps the sectors that it had when it was opened.
         let below = self.facts.device.as_ref().unwrap_or(device);
         let filesystem = Bytes::new(filesystem);
         let on = sector(device).max(sector(below));
@@ -92,7 +93,8 @@ impl Look<'_> {
     }
 }
 
-/// The size of the volume above which this filesystem cannot use the space. `top`: the device that it is on.
+/// The size of the volume above which this filesystem cannot use the space. `top`: the device that the filesystem is
+/// on.
 fn largest(kernel: &Kernel, device: &Device, top: &Device, found: &Superblock) -> Option<Bytes> {
     let sizes = [device, top].map(|one| one.size(kernel).ok());
     let [Some(size), Some(inside)] = sizes else {
@@ -108,7 +110,7 @@ pub(super) fn largest_block(kernel: &Kernel, fs: FsType) -> Bytes {
     const ANY: u64 = u64::MAX;
     let page = kernel.page_size();
     Bytes::new(match Family::of(fs) {
-        // Its cache then has pages that are as large.
+        // The kernel's cache can then hold blocks that are larger than a page.
         Family::Xfs if is_since_6_12(kernel) && kernel.exists(Path::new(HUGE_PAGES)) => ANY,
         Family::Ext if kernel.exists(Path::new("/sys/fs/ext4/features/blocksize_gt_pagesize")) => {
             ANY
@@ -132,7 +134,7 @@ fn is_since_6_12(kernel: &Kernel) -> bool {
         .split(['.', '-'])
         .map_while(|number| number.parse::<u32>().ok());
     let release = numbers.next().zip(numbers.next());
-    // Doubt is for the kernel to decide.
+    // If the release is not known, the driver leaves the decision to the kernel.
     release.is_none_or(|release| release >= (6, 12))
 }
 
@@ -154,16 +156,16 @@ fn sector_of(kernel: &Kernel, dir: &Path) -> Bytes {
         .unwrap_or(SMALLEST)
 }
 
-/// The disks of LVM below this volume's device whose sectors have more bytes than `than`.
+/// The disks below this volume's device whose sectors are larger than `than`.
 fn larger_disks(kernel: &Kernel, device: &Device, than: Bytes) -> BTreeSet<String> {
     let all = disks_below(kernel, &sysfs_path(device.number, "slaves"), DEEPEST);
     let larger = all.iter().filter(|disk| sector_of(kernel, disk) > than);
-    // As udev has it in /dev. Source: Linux' `block/genhd.c`.
+    // The disk's name in /dev. Source: Linux' `block/genhd.c`.
     let name = |disk: &PathBuf| Some(in_dev(disk.file_name()?.to_str()?));
     larger.filter_map(name).collect()
 }
 
-/// Those of a group's disks that this volume is on.
+/// The disks of its group that this volume is on.
 fn own_disks(kernel: &Kernel, device: &Device, all: &[GroupDisk]) -> Vec<GroupDisk> {
     let below = disks_below(kernel, &sysfs_path(device.number, "slaves"), DEEPEST);
     let number = |disk: &PathBuf| kernel.read(&disk.join("dev")).ok()?.trim_end().parse().ok();
@@ -175,8 +177,8 @@ fn own_disks(kernel: &Kernel, device: &Device, all: &[GroupDisk]) -> Vec<GroupDi
     all.iter().filter(is_own).cloned().collect()
 }
 
-/// The disks that a volume may grow onto. `None`: all disks of its group. `sector`: the largest sectors that its
-/// filesystem can live on. It is `None` if no device of the node has larger ones.
+/// The disks that a volume may grow onto. `None`: all disks of its group. `sector`: the largest sector that its
+/// filesystem allows. `None`: no device of the node has larger ones.
 fn fitting(kernel: &Kernel, all: &[GroupDisk], sector: Option<Bytes>) -> Option<Fitting> {
     let short = ShortDisk::first(all);
     if sector.is_none() && short.is_none() {
@@ -198,7 +200,8 @@ fn fitting(kernel: &Kernel, all: &[GroupDisk], sector: Option<Bytes>) -> Option<
     })
 }
 
-/// The directories in /sys of the disks of LVM below the devices in this directory. Devices of LVM itself are no disks.
+/// The directories in /sys of LVM's disks below the devices in `dir`. A device of LVM itself is no disk: its own disks
+/// are listed.
 fn disks_below(kernel: &Kernel, dir: &Path, deepest: usize) -> Vec<PathBuf> {
     let mut disks = Vec::new();
     let Some(deepest) = deepest.checked_sub(1) else {

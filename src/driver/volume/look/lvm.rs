@@ -1,4 +1,4 @@
-//! Asks LVM for a volume, its pool and its group, and lvmlockd for its lock.
+//! Asks LVM for a volume, with its pool, its group and its lock of lvmlockd.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,16 +18,15 @@ use crate::volume::kernel_tables::sysfs_path;
 use crate::volume::subject::Subject;
 
 impl Look<'_> {
-    /// What LVM says of the volume. If this call has just activated it, LVM's answer from before the activation is used
-    /// first.
+    /// Gets LVM's row of the volume. If this call has just activated the volume, first uses LVM's row from before that.
     pub(super) fn see_lvm(&mut self, wish: &Wish) {
         let kernel = self.subject.host.kernel;
         let listed = self.asker.listed.filter(|_| self.facts.lvm.is_none());
         let device = self.facts.device.clone();
-        // A person's look is no ground for mkfs.
+        // The count is a proof before mkfs, and a person's look leads to none.
         let counted = device.as_ref().filter(|_| !self.asker.is_person);
         self.written = counted.and_then(|one| one.written(kernel));
-        // What was read by an earlier answer does not count.
+        // Facts that followed from an earlier answer are dropped.
         self.claim = None;
         self.facts = Facts {
             device,
@@ -46,7 +45,7 @@ impl Look<'_> {
             None => self.ask_lvm(wish),
         });
         self.facts.outgrown = self.outgrown();
-        // LVM suspends a volume while changing it, and has resumed it by the time it answers.
+        // LVM suspends a volume while it changes it. LVM answers only after that, so the volume may be resumed by now.
         let top = self.facts.top().cloned();
         if let (Some(top), Some(uses)) = (top, &mut self.facts.uses)
             && uses.suspended.is_some()
@@ -61,7 +60,7 @@ impl Look<'_> {
         outgrown(self.subject.host, volume, device)
     }
 
-    /// What LVM says of a volume whose decision does not need it.
+    /// Gets LVM's row of a volume that was decided on without it.
     pub fn add_lvm(&mut self, wish: &Wish) {
         self.facts.lvm = Some(self.ask_lvm(wish));
         self.facts.outgrown = self.outgrown();
@@ -117,7 +116,7 @@ impl Look<'_> {
     }
 
     fn find(&self, id: &LvId) -> Result<lvm::Found> {
-        // A list made earlier does not say whether a suspended volume has an unused table.
+        // An earlier list does not tell whether a suspended volume has an unused table.
         let uses = self.facts.uses.as_ref();
         let is_suspended = uses.is_some_and(|uses| uses.suspended.is_some());
         let known = self.asker.known.filter(|_| !is_suspended);
@@ -134,8 +133,8 @@ impl Look<'_> {
         Some(GroupLeases::ask(host, id.vg(), config.limits.query).of(lock))
     }
 
-    /// Compares the disks of a device with those of LVM's metadata, if it cannot be read or LVM warned of something. LVM
-    /// says of a volume that it is partial if it lacks one of them.
+    /// Looks for disks of the device that LVM's metadata does not have. Does so only if the device cannot be read or
+    /// LVM has printed a warning, and not if LVM itself calls the volume partial, which means that it misses a disk.
     pub(super) fn see_astray(&mut self) {
         let (kernel, facts) = (self.subject.host.kernel, &self.facts);
         let is_unreadable = matches!(facts.top_content(), Some(Content::Unreadable { .. }));
@@ -152,7 +151,8 @@ impl Look<'_> {
             Some(known) if !known.is_empty() => lvm::astray(kernel, &known, &below, images),
             _ => return,
         };
-        // A path of multipath that the volume was activated on is as good as the device over it.
+        // If the volume was activated on one path of a multipath device, the path is as good as that device. So only a
+        // dead disk counts.
         if !is_unreadable {
             astray.retain(|disk| self.is_dead(disk));
         }
@@ -172,7 +172,7 @@ impl Look<'_> {
         Some(numbers.map(|number| number.to_string()).collect())
     }
 
-    /// Whether this disk, as udev has it in /dev, is gone or cannot be read.
+    /// Whether this disk, by its name in /dev, is gone or cannot be read.
     fn is_dead(&self, disk: &str) -> bool {
         let host = self.subject.host;
         let path = Path::new("/dev").join(disk);
@@ -185,7 +185,7 @@ impl Look<'_> {
         fs::superblock_of(host, None, (&Arc::new(file), &path)).is_err()
     }
 
-    /// Notes which node has the volume, if the answer comes within `limit`: sanlock's disk may hang.
+    /// Asks which node has the volume. Waits up to `limit` for the answer, since sanlock's disk may hang.
     pub fn note_holder(&mut self, limit: Duration) {
         let Subject { host, config, id } = self.subject;
         let limit = limit.min(config.limits.query);
@@ -216,8 +216,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// The size of a volume's device, if LVM's metadata gives it less. LVM is asked again then: an lvextend may have ended
-/// since it answered.
+/// The size of a volume's device, if it is larger than LVM's metadata says. Asks LVM once more before it says so, since
+/// an lvextend may have ended meanwhile.
 pub fn outgrown(host: &Host, volume: &Volume, device: &Device) -> Option<Bytes> {
     let size = device.size(host.kernel).ok()?;
     let is_less = |volume: &Volume| volume.uuid == device.lv_uuid && volume.device_size() < size;

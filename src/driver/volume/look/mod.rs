@@ -33,32 +33,32 @@ use crate::volume::decide::{Facts, same_name_advice};
 use crate::volume::device::Device;
 use crate::volume::kernel_tables::{swaps, volume_of};
 
-/// After this long, a call looks again for what can have changed: others may have changed something.
+/// After this time, a call looks again at everything that others may have changed.
 const LONG: Duration = Duration::from_secs(2);
 
-/// Longer than LVM has a volume suspended.
+/// LVM keeps a volume suspended for less than this time.
 const MOMENT: Duration = Duration::from_millis(300);
 
-/// A volume as the lvcreate of this very call left it.
+/// The volume that this call has created, as lvcreate left it.
 pub struct Created {
     pub lv_uuid: LvUuid,
     /// See [`Device::written`].
     pub written: u64,
 }
 
-/// For whom a volume is looked at, and what is known of it before.
+/// Who asks for a look, and the facts that are known before it.
 #[derive(Clone, Copy, Default)]
 pub struct Asker<'a> {
     /// The call of kubelet that brings the volume up.
     pub job: Option<&'a Job<'a>>,
     pub created: Option<&'a Created>,
-    /// What LVM said of the volume just before this call activated it.
+    /// LVM's row from just before this call activated the volume.
     pub listed: Option<&'a Volume>,
-    /// A person. The look claims no device, and does not wait for those who have it open.
+    /// Whether a person asks. Then the look claims no device, and does not wait for short-lived openers.
     pub is_person: bool,
-    /// Do not read the device, though the next mount would.
+    /// Whether the device is not to be read, though the next mount would read it.
     pub unread: bool,
-    /// A person's lists, made before this look.
+    /// The lists of a person's command, made before this look.
     pub known: Option<Known<'a>>,
 }
 
@@ -66,7 +66,7 @@ pub struct Asker<'a> {
 pub struct Tables {
     pub mounts: Table,
     swaps: Vec<DeviceNumber>,
-    /// Read once LVM says that some volume is open.
+    /// Read when LVM says for the first time that some volume is open.
     openings: OnceLock<Openings>,
 }
 
@@ -102,12 +102,12 @@ pub struct Look<'a> {
     subject: Subject<'a>,
     asker: Asker<'a>,
     began: Instant,
-    /// When it was last asked who has the device open.
+    /// When this look last asked who has the device open.
     asked_for_users: Cell<Instant>,
     pub facts: Facts,
-    /// The open device. For a call it is claimed: nobody else can claim it while this lives.
+    /// The open device. For a call, it is opened exclusively: nobody else can claim the device until it is closed.
     claim: Option<Arc<File>>,
-    /// Sectors written to the device when LVM was asked: see [`Device::written`].
+    /// The kernel's count of written sectors, just before LVM was asked: see [`Device::written`].
     written: Option<u64>,
 }
 
@@ -141,7 +141,8 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Lets a tool claim the device: mkfs, e2fsck, mount(8) and cryptsetup open it exclusively themselves.
+    /// Gives up the claim, so that a tool can have it: mkfs, e2fsck, mount(8) and cryptsetup open the device
+    /// exclusively.
     pub fn release_claim(&mut self) {
         self.claim = None;
     }
@@ -151,7 +152,7 @@ impl<'a> Look<'a> {
         self.began.elapsed() >= LONG
     }
 
-    /// Whether the device that was found is not the volume's any more.
+    /// Whether the device that the look found does not belong to the volume any more.
     fn has_lost_device(&self) -> bool {
         let device = self.facts.device.as_ref();
         device.is_some_and(|one| !one.is_still_there(self.subject.host.kernel))
@@ -163,7 +164,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Fails if kubelet passes another device than this one, as it does if two volumes share a name.
+/// Fails if kubelet passes another device than this one. It does so if two volumes share a name.
 fn require_same(job: &Job, device: &Device) -> Result<()> {
     let (host, word) = (job.subject.host, job.handed);
     if word.is_empty() {

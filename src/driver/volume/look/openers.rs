@@ -1,5 +1,5 @@
-//! Finds everyone who has the device of a volume open. Only an exclusive open keeps others out; virtual
-//! machines, storage targets and loop devices open the device without one.
+//! Finds everyone who has the device of a volume open. The driver's claim does not keep out a process that opens the
+//! device without a claim, such as a virtual machine, a storage target or a loop device.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,20 +17,20 @@ use crate::volume::decide::{Content, Elsewhere, Openers, Refusal, Uses, require_
 use crate::volume::device::Device;
 use crate::volume::subject::Subject;
 
-/// How long a call waits for short-lived openers, such as udev after each change.
+/// How long a call waits for short-lived openers, such as udev, which opens a device after each change.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The device-mapper devices and who has them open, read once for one volume or for many.
 pub struct Openings {
     /// How often each device is open. Source: dmsetup(8), `-o open`.
     counts: Vec<(DeviceNumber, usize)>,
-    /// Read once some device is open more often than its mounts and loop devices explain.
+    /// Read when, for the first time, a device is open more often than its mounts and loop devices explain.
     files: OnceLock<Vec<(DeviceNumber, Opener)>>,
     loops: Vec<(String, DeviceNumber)>,
 }
 
 impl<'a> Look<'a> {
-    /// A look at a volume that nobody uses, before it is given up. `None`: somebody uses it.
+    /// A look at a volume that is to be closed or deactivated. `None`: somebody uses the volume.
     pub fn idle(subject: Subject<'a>) -> Result<Option<Self>> {
         let mut seen = Self::at(subject, Asker::default());
         if let Some(why) = seen.facts.not_its_device {
@@ -63,7 +63,7 @@ impl<'a> Look<'a> {
         let started = Instant::now();
         let mut pause = Duration::from_millis(50);
         loop {
-            // One last look starts after PATIENCE has passed: a single look may take longer than that.
+            // The last look starts after PATIENCE has passed, even if the first look took longer than PATIENCE.
             let is_last = started.elapsed() >= PATIENCE;
             let openers = self.see_openers(own)?;
             if is_last || is_it(&openers) || self.subject.host.kernel.pause(pause) {
@@ -92,7 +92,7 @@ impl<'a> Look<'a> {
         let mounted = self.facts.is_mounted_here();
         let mut openers = openings.of(host.kernel, config, top, mounted, own)?;
         if top != device {
-            // The device inside has it open once.
+            // The device inside has the volume's own device open once.
             let beside = openings.of(host.kernel, config, device, false, 1)?;
             openers.processes.extend(beside.processes);
             openers.loops.extend(beside.loops);
@@ -101,9 +101,9 @@ impl<'a> Look<'a> {
         Ok(openers)
     }
 
-    /// Looks once more who uses the device, after a slow step and just before the mount. This process has the
-    /// device open, but no longer claims it. False: mounts or devices on top of it have changed, so all has to be
-    /// looked at again. Fails if somebody can write to it.
+    /// Looks once more who uses the device, after a slow step and just before the mount. This process has the device
+    /// open, but no longer claims it. False: mounts of it or devices on top of it have changed, so all must be looked
+    /// at again. Fails if somebody can write to the device.
     pub fn is_still_free(&mut self) -> Result<bool> {
         let now = self.uses()?;
         // This call itself may have opened an encrypted volume.
@@ -114,7 +114,7 @@ impl<'a> Look<'a> {
         if !is_same {
             return Ok(false);
         }
-        // Of what is mounted already, the openers are known.
+        // If the device was claimed by others, the look has asked for its openers already.
         if self.may_have_users() && !matches!(self.facts.content, Some(Content::Claimed(_))) {
             self.facts.openers = Some(self.openers(1)?);
             require_no_writer(&self.facts).map_err(|reason| Refusal::of(&self.facts.id, reason))?;
@@ -148,7 +148,7 @@ impl Openings {
             .iter()
             .find(|(number, _)| *number == device.number);
         let (_, count) = count.with_context(|| format!("dmsetup does not list {}", device.id))?;
-        // Every user, also a mount, counts as an open: with none left, no search is needed.
+        // Each user is counted as an open, also a mount. If only this process has the device open, no search is needed.
         if *count <= own {
             return Ok(Openers::default());
         }
@@ -159,7 +159,7 @@ impl Openings {
         let loops: Vec<String> = loops.map(|(name, _)| name.clone()).collect();
         let elsewhere = elsewhere(kernel, config, device);
         let has_filesystem = device.has_filesystem(kernel);
-        // The kernel opens a device once for all of its mounts.
+        // However often a device is mounted, the kernel has it open once.
         let is_mounted = mounted || has_filesystem || !elsewhere.is_empty();
         let seen = [loops.len(), usize::from(is_mounted), own];
         let others = count.saturating_sub(seen.iter().sum());
@@ -211,7 +211,7 @@ fn counts(host: &Host, of: Option<DeviceNumber>) -> Result<Vec<(DeviceNumber, us
             "--minor".to_owned(),
             minor.to_string(),
         ]),
-        // A device may go away while dmsetup asks for each.
+        // Exit code 1 is accepted: a device may vanish while dmsetup asks for all of them.
         None => command.accept(&[0, 1]),
     };
     let output = host.run(&command);
@@ -224,8 +224,8 @@ fn counts(host: &Host, of: Option<DeviceNumber>) -> Result<Vec<(DeviceNumber, us
     Ok(text.lines().filter_map(row).collect())
 }
 
-/// Loop devices over block devices, each with its backing device. The kernel gives only the path that was used
-/// at setup; in this mount namespace that path may mean another device.
+/// Loop devices over block devices, each with its backing device. The kernel gives only the path that was used at
+/// setup. In this mount namespace, the path may name another device.
 fn loops_over_devices(kernel: &Kernel) -> Vec<(String, DeviceNumber)> {
     let block = Path::new("/sys/block");
     let mut names = kernel.list(block).unwrap_or_default();
@@ -240,14 +240,14 @@ fn loops_over_devices(kernel: &Kernel) -> Vec<(String, DeviceNumber)> {
     names.into_iter().filter_map(over).collect()
 }
 
-/// The mounts of a device in other mount namespaces, one for each namespace. [`Search`] may stop early; a mount
-/// that it did not reach still counts as an unseen opener.
+/// The mounts of a device in other mount namespaces, one for each namespace. [`Search`] may stop early. A mount that it
+/// did not reach still counts as an unseen opener.
 fn elsewhere(kernel: &Kernel, config: &Config, device: &Device) -> Vec<Elsewhere> {
     let mut seen: BTreeSet<PathBuf> = mount_namespace(kernel, "self").into_iter().collect();
     let of_host = mount_namespace(kernel, 1);
     let mut found = Vec::new();
     for pid in Search::new(kernel).processes() {
-        // A process that has just ended has none.
+        // A process that has just ended has no mount namespace.
         let Some(its) = mount_namespace(kernel, pid).filter(|its| !seen.contains(its)) else {
             continue;
         };

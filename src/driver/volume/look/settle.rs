@@ -11,14 +11,15 @@ impl Look<'_> {
         self.settle_up_to(Level::Room, wish)
     }
 
-    /// Like [`Self::settle`], but ends with [`Decision::Look`] rather than look further than `most`, or take a lock.
+    /// Like [`Self::settle`], but ends with [`Decision::Look`] if the decision needs a deeper level than `most`, or a
+    /// lock.
     pub fn settle_up_to(&mut self, most: Level, wish: &Wish) -> Result<Decision> {
         loop {
             match decide(&self.facts, wish) {
                 Decision::Look(level) if level <= most => match level {
                     Level::Uses => self.facts.uses = self.uses()?,
                     Level::Lvm => self.see_lvm(wish),
-                    // Whoever looks under locks takes the group's, and looks at all again.
+                    // The caller takes the group's lock, and looks at everything again.
                     Level::Creation => return Ok(Decision::Look(level)),
                     Level::LeaseState => self.facts.locks = self.locks(),
                     Level::Openers => self.facts.openers = Some(self.openers(0)?),

@@ -2,11 +2,11 @@
 //!
 //! | the volume | locks taken | then |
 //! |---|---|---|
-//! | active, and by the kernel's tables nothing is to be done or all is refused | none | decided |
-//! | active | the volume's | all is looked at again |
-//! | active, and to grow | the group's, too, until LVM has extended it | LVM is asked |
-//! | not active | none | LVM is asked: it is to be activated, created or refused |
-//! | new: tag `flexvolume.new` | the group's, given up at once: a killed call's lvcreate has ended then | all is looked at again |
+//! | active; by the kernel's tables, nothing is to be done or the call is refused | none | the decision stands |
+//! | active | the volume's | the look begins again |
+//! | active, and to grow | the group's, too, until LVM has extended the volume | LVM is asked |
+//! | not active | none | LVM is asked whether to activate, create or refuse it |
+//! | new: tag `flexvolume.new` | the group's, given up at once: then a killed call's lvcreate has ended | the look begins again |
 
 use std::time::Duration;
 
@@ -26,23 +26,23 @@ use crate::volume::subject::Subject;
 pub struct HeldLocks {
     /// `None`: the volume is not active, or needs no lock.
     pub volume: Option<Lock>,
-    /// The volume that [`Self::volume`] is the lock of.
+    /// The volume to which the lock in [`Self::volume`] belongs.
     of: Option<LvUuid>,
     /// The group's lock, held by a call that may create or extend the volume.
     pub group: Option<Lock>,
-    /// Whether no lvcreate of a killed call is at work any more. Such an lvcreate may be wiping the volume.
+    /// Whether no lvcreate of a killed call is at work any more. Such an lvcreate may still wipe the volume.
     lvcreate_ended: bool,
 }
 
 impl HeldLocks {
-    /// The volume's lock. Tools that change the volume inherit it.
+    /// The volume's lock, which tools that change the volume inherit. An error if it is not held.
     pub fn of_volume(&self) -> Result<&Lock> {
         let lock = self.volume.as_ref();
         lock.context("the volume's lock is not held")
     }
 
-    /// Takes the volume's lock, unless it is held. First gives up all other locks: nobody may wait while holding the
-    /// group's.
+    /// Takes the volume's lock, unless it is held. First gives up all other locks: nobody may wait for a lock while
+    /// holding the group's.
     pub fn hold_volume(
         &mut self,
         kernel: &Kernel,
@@ -64,8 +64,8 @@ impl HeldLocks {
 }
 
 /// Looks at a volume until the decision needs no more facts. Waits up to `patience` for each lock that is not held yet,
-/// then looks again. Takes no lock if all is as it should be. For a volume that is to be created it takes none either:
-/// the decision is then to look at the free space, which needs the group's lock.
+/// then looks again. Takes no lock if nothing is to be done. Takes none either if the volume is to be created: then the
+/// decision is [`Decision::Look`], and the caller takes the group's lock.
 pub fn look_under_lock<'a>(
     subject: Subject<'a>,
     mut asker: Asker<'a>,
@@ -82,12 +82,13 @@ pub fn look_under_lock<'a>(
                 return Ok((seen, decision));
             }
             holding.hold_volume(kernel, device.target(), patience)?;
-            // After the wait a call looks at all again.
+            // A call looks at everything again after the wait.
             if asker.known.is_none() {
                 continue;
             }
         }
-        // A person's list may be old by now. A volume that is not to be read is shown as it was listed.
+        // A person's lists may be old by now. If the device is to be read and is not the volume's any more, they are
+        // dropped.
         let is_listed = asker.known.is_some() && !asker.unread;
         if is_listed && is_to_be_read(&mut seen, wish)? && seen.has_lost_device() {
             *holding = HeldLocks::default();
@@ -105,7 +106,7 @@ pub fn look_under_lock<'a>(
     }
 }
 
-/// Decides by the kernel's tables alone. `None`: the call needs the volume's lock or more facts, or a person asks.
+/// Decides by the kernel's tables alone. `None`: the call needs a lock or more facts, or a person asks.
 fn without_lock(seen: &mut Look, wish: &Wish) -> Result<Option<Decision>> {
     if seen.asker.is_person {
         return Ok(None);
@@ -114,7 +115,7 @@ fn without_lock(seen: &mut Look, wish: &Wish) -> Result<Option<Decision>> {
     Ok(Some(decision).filter(Decision::needs_no_lock))
 }
 
-/// Whether more than the kernel's tables and LVM is needed to decide.
+/// Whether the decision needs more than the kernel's tables and LVM's answer.
 fn is_to_be_read(seen: &mut Look, wish: &Wish) -> Result<bool> {
     let decision = seen.settle_up_to(Level::Lvm, wish)?;
     Ok(matches!(decision, Decision::Look(_)))
@@ -129,7 +130,7 @@ fn with_locks(
 ) -> Result<Decision> {
     let (kernel, vg) = (seen.subject.host.kernel, seen.subject.id.vg());
     let is_to_grow = matches!(wish.purpose, Purpose::Size(_)) && seen.facts.device.is_some();
-    // Until LVM has extended it, nobody else takes what was free when LVM was asked.
+    // With the group's lock, nobody else takes the free space between LVM's answer and lvextend.
     if is_to_grow && holding.group.is_none() {
         holding.group = Some(lock::hold_group(kernel, vg, patience)?);
     }
@@ -139,7 +140,7 @@ fn with_locks(
     } else if seen.asker.is_person || holding.group.is_some() {
         Level::Room
     } else {
-        // What is free is asked under the group's lock only.
+        // The free space is looked at only under the group's lock.
         Level::Inside
     };
     seen.settle_up_to(most, wish)

@@ -1,4 +1,4 @@
-//! Looks in the kernel's tables who uses a volume.
+//! Finds a volume's users in the kernel's tables.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ impl Look<'_> {
         };
         let name = |holder: &mut String| *holder = name_of(kernel, holder);
         holders.iter_mut().for_each(name);
-        // What follows is about the device that has the filesystem.
+        // From here on, all is about the device with the filesystem.
         let top = inside.as_ref().map_or(device, |inside| &inside.device);
         let rows = table.of_device(top.number);
         let mut uses = Uses {
@@ -46,12 +46,12 @@ impl Look<'_> {
             swap: tables.swaps.contains(&top.number),
             holders,
             unlocked,
-            // A filesystem on a suspended device may not even tell its size, so that is looked at again.
+            // On a suspended device, even asking for the filesystem's size would hang. So this is looked at once more.
             suspended: top.suspended(kernel),
             ..Uses::default()
         };
         if inside.is_some() && uses.suspended.is_some() {
-            // LVM cannot be asked: it would wait for the volume. So a command that is at work gets a moment.
+            // LVM cannot be asked, since it would wait for the volume. So a running command gets a moment to resume it.
             kernel.pause(MOMENT);
             uses.suspended = top.suspended(kernel);
         }
@@ -65,7 +65,7 @@ impl Look<'_> {
         Ok(Some(uses))
     }
 
-    /// Whose each of the volume's mounts is.
+    /// The volume's mounts, each with its owner: kubelet, a container runtime or others.
     fn mounts(&self, table: &Table, rows: &[&Row]) -> Result<Vec<Mounted>> {
         let Subject { host, config, .. } = self.subject;
         let kernel = host.kernel;
@@ -87,7 +87,7 @@ impl Look<'_> {
         Ok(mounts.collect())
     }
 
-    /// Looks once more how the mounted filesystem has failed.
+    /// Looks once more whether the mounted filesystem has failed.
     pub(super) fn see_failure(&mut self) {
         let top = self.facts.top().cloned();
         if let (Some(top), Some(uses)) = (top, &mut self.facts.uses)
@@ -99,15 +99,15 @@ impl Look<'_> {
     }
 }
 
-/// Looks what is mounted at the directory of the call; and in attach mode in the global directory of this pod's volume,
-/// which belongs to it alone. `top`: the device that is to be mounted.
+/// Looks what is mounted at the directory of the call. In attach mode, also at the global directory of this pod's
+/// volume, where no other volume may be. `top`: the device that is to be mounted.
 fn see_places(job: &Job, table: &Table, top: &Device, uses: &mut Uses) -> Result<()> {
     let Subject { host, config, .. } = job.subject;
     let Some(dir) = job.dir else {
         return Ok(());
     };
     let place = KubeletPath::of(dir);
-    // The name matters only if kubelet keeps one mount per name.
+    // The volume's name matters only if kubelet keeps one mount per name.
     let name = job.options.volume_name.as_ref();
     let name = name.filter(|_| config.attach && place != KubeletPath::Other);
     let at = |dir: &Path| -> Result<Option<There>> {
@@ -133,7 +133,7 @@ fn see_places(job: &Job, table: &Table, top: &Device, uses: &mut Uses) -> Result
     Ok(())
 }
 
-/// Names the volume or the source of a mount.
+/// Names the volume that is mounted there, or else the source of the mount.
 fn source_of(host: &Host, row: &Row) -> Foreign {
     match volume_of(host.kernel, row.block_device()) {
         Some(volume) => volume.id.to_string().shown(),
