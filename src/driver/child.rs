@@ -15,7 +15,7 @@ use crate::names::folded;
 use crate::reply::Printed;
 
 /// Does the work that the first word names. `None`: it names none. If the work fails, the exit code is the kernel's
-/// error number, or 255. Only a change of a mount is asked for it.
+/// error number, or 255. Only the caller of a change of a mount reads that code.
 pub fn run(words: &[OsString]) -> Option<Printed> {
     let done = match words.first()?.to_str()? {
         READ_DEVICES => read_devices(),
@@ -40,7 +40,7 @@ fn read_devices() -> Result<()> {
         let words: Vec<&str> = line.split(' ').collect();
         let (device, words) = words.split_first().unwrap_or((&"", &[]));
         let found = Uncached::open(device);
-        // The device is closed before the answer.
+        // `read` takes the device and closes it before the answer is written.
         let found = found
             .map_err(Into::into)
             .and_then(|device| read(&device, words));

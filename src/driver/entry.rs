@@ -1,4 +1,4 @@
-//! argv to answer: a call-out always ends in exactly one JSON document, and one line in the log.
+//! From argv to the answer. A call-out always ends in exactly one JSON document and one line in the log.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,8 +19,8 @@ use crate::names::{LvId, LvName, ObjectName, VgName};
 use crate::options::{GROUP, NAME, VOLUME, holds_secret};
 use crate::reply::{Printed, Reply, Status};
 
-/// Answers a call of kubelet, or does the work for which the driver runs itself. `args`: all of argv. `None`: a person
-/// wrote these [`words`], or they name no call-out.
+/// Answers a call of kubelet, or does the work of a process that the driver itself started. `args`: all of argv.
+/// `None`: a person wrote these `words`, or they name no call-out.
 #[must_use]
 pub fn main(args: &[OsString], words: &[OsString]) -> Option<Printed> {
     if words.first().is_some_and(|name| named(name).is_some()) && !is_by_hand(words) {
@@ -30,7 +30,7 @@ pub fn main(args: &[OsString], words: &[OsString]) -> Option<Printed> {
     child::run(words)
 }
 
-/// Answers a call-out. `translated` puts what a person wrote into kubelet's words.
+/// Answers a call-out. `translated` turns a person's words into kubelet's.
 pub fn answer(
     args: &[OsString],
     words: &[OsString],
@@ -49,13 +49,13 @@ pub fn answer(
             Err(error) => logged(words, Err(error), &host.log, &config.config.log),
         })
     });
-    // The call ended before it wrote a line to the log, and before it read in the config where the log is.
+    // The call failed before it read the config, which names the log, so this writes its line to the default log.
     let reply = reply.unwrap_or_else(|e| logged(words, Err(e), &Log::default(), &target));
     printed(&reply, words.iter().any(holds_secret))
 }
 
-/// Gives `work` two hosts, for a person's command: one that only looks, whose tools change nothing, and one for
-/// what changes tags.
+/// Runs `work`, which is a person's command, with two hosts: tools of the first change nothing, those of the second may
+/// change tags.
 pub fn with_hosts<T>(
     args: &[OsString],
     work: impl FnOnce(&Host, &Writing, &Loaded) -> Result<T>,
@@ -67,7 +67,7 @@ pub fn with_hosts<T>(
     })
 }
 
-/// Gives `work` this machine and the config of the driver that `args` call.
+/// Runs `work` with this machine and the config of the driver that `args` call.
 fn with_host<T>(args: &[OsString], work: impl FnOnce(Host, &Loaded) -> Result<T>) -> Result<T> {
     let kernel = Kernel::new().context("installing the signal handlers")?;
     let exe = executable(&kernel, args)?;
@@ -77,11 +77,11 @@ fn with_host<T>(args: &[OsString], work: impl FnOnce(Host, &Loaded) -> Result<T>
     work(Host::new(&tools, &kernel, limits), &config)
 }
 
-/// Where the driver is installed. kubelet also runs a link to an executable that is elsewhere:
-/// then the config is beside the link, unless there is none.
+/// The path of the installed driver. If kubelet ran a link to an executable in another directory, and a config is
+/// beside the link, it is the path of the link.
 pub fn executable(kernel: &Kernel, args: &[OsString]) -> Result<PathBuf> {
     let called = args.first().map(Path::new);
-    // A word without a slash was looked for in PATH.
+    // A word without a slash was found in PATH, so it is no path.
     let called = called
         .filter(|path| path.components().count() > 1)
         .and_then(|path| std::path::absolute(path).ok());
@@ -92,7 +92,7 @@ pub fn executable(kernel: &Kernel, args: &[OsString]) -> Result<PathBuf> {
     }
     let exe = std::env::current_exe().context("finding the driver's own executable")?;
     match called {
-        // An upgrade has just put another file in its place.
+        // An upgrade has just replaced this executable.
         Some(called) if !kernel.exists(&exe) => Ok(called),
         _ => Ok(exe),
     }
@@ -111,7 +111,7 @@ fn run(args: &[OsString], host: &Host, config: &Loaded) -> Reply {
 
 fn logged(args: &[OsString], answer: Result<Reply>, log: &Log, target: &LogTarget) -> Reply {
     let reply = answer.unwrap_or_else(|error| Reply::failure(&error));
-    // Only words that are call-outs: anything else may be a secret in the wrong place.
+    // Logs the first word only if it names a call-out: any other word may be a secret in the wrong place.
     let known = args.first().and_then(named);
     let name = known.map_or("other", |(name, _)| name);
     let message = reply.message.as_deref().unwrap_or_default();
@@ -119,10 +119,10 @@ fn logged(args: &[OsString], answer: Result<Reply>, log: &Log, target: &LogTarge
     reply
 }
 
-/// Has a panic end the process with a logged answer that says where the panic was. What the panic itself says is
-/// left out, because it may quote a secret.
+/// Sets a hook, so that a panic ends the process with a logged answer that has the panic's place in the source. The
+/// panic's own message is left out, because it may quote a secret.
 fn answer_panics(args: &[OsString], fields: Vec<(&'static str, String)>, target: &LogTarget) {
-    // Of the words, which may hold a secret, only the first is kept.
+    // The hook keeps only the first word, since the others may hold a secret.
     let call: Vec<OsString> = args.first().cloned().into_iter().collect();
     let has_secret = args.iter().any(holds_secret);
     let target = target.clone();
@@ -148,8 +148,8 @@ fn answer_panics(args: &[OsString], fields: Vec<(&'static str, String)>, target:
     }));
 }
 
-/// The reply as kubelet reads it. kubelet takes a failure from the document, and logs the whole argv of a call that
-/// exits other than 0, secrets included. Source: kubelet's `pkg/volume/flexvolume/driver-call.go`, `Run`.
+/// The reply as kubelet reads it. kubelet reads the failure in the document. If a call does not exit with 0, kubelet
+/// logs its whole argv, secrets included. Source: kubelet's `pkg/volume/flexvolume/driver-call.go`, `Run`.
 fn printed(reply: &Reply, has_secret: bool) -> Printed {
     let failed = reply.status == Status::Failure;
     Printed {
@@ -158,14 +158,14 @@ fn printed(reply: &Reply, has_secret: bool) -> Printed {
     }
 }
 
-/// Whom a call is about, for the log: the volume, the pod, and kubelet's name of the volume, as far
-/// as they can be read. Whatever else is wrong with the call, the log has it under these names.
+/// The fields of a call for the log: the volume, the pod, and kubelet's name of the volume. Reads them also from a call
+/// that is wrong in other ways, so that the log always names them.
 fn log_fields(args: &[OsString]) -> Vec<(&'static str, String)> {
     let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
     let json = words.iter().find(|word| word.trim_start().starts_with('{'));
     let found = match (json, words.as_slice()) {
         (Some(json), _) => of_options(json),
-        // Cut in pieces, a secret may be in any word of the call.
+        // If a secret was cut in pieces, any word of the call may be a part of it.
         (None, ["detach", volume, ..]) if !args.iter().any(holds_secret) => {
             match LvId::from_device(volume) {
                 Some(id) => vec![("volume", Some(id.to_string()))],
@@ -181,7 +181,7 @@ fn log_fields(args: &[OsString]) -> Vec<(&'static str, String)> {
 }
 
 fn of_options(json: &str) -> Vec<(&'static str, Option<String>)> {
-    // Also options that hold something else than strings, which a call refuses.
+    // Reads also options with values that are no strings, though the call refuses them.
     let mut pairs: BTreeMap<String, Value> = serde_json::from_str(json).unwrap_or_default();
     for (key, value) in &mut pairs {
         if let (true, Value::String(secret)) = (holds_secret(key), value) {
@@ -212,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    /// In the environment of a process of this test's own, which panics: the file of its log.
+    /// The environment variable with the log file, for the process of this test that panics.
     const LOG: &str = "PANICS_WITH_LOG";
 
     #[test]

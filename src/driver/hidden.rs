@@ -1,4 +1,5 @@
-//! Hides a call that holds a secret: all users of the host can read the arguments of a process, and journald logs them.
+//! Hides a call's words if they hold a secret: all users of the host can read the arguments of a process, and journald
+//! logs them.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -12,10 +13,10 @@ use crate::host::{reexec, take_name_of};
 use crate::options::holds_secret;
 use crate::reply::{Printed, Reply};
 
-/// The first word of a call that was begun again, whose own words are on standard input: `call-stdin [call-out]`.
+/// The first word of a call that was started again with its own words on standard input: `call-stdin [call-out]`.
 const CALL_STDIN: &str = "call-stdin";
 
-/// The words of this call: argv without the program, or what a call with a secret took off that.
+/// The words of this call: argv without the program, or the words on standard input if the call was started again.
 ///
 /// # Errors
 /// The answer to a call whose words cannot be read.
@@ -28,14 +29,14 @@ pub fn words(args: &[OsString]) -> Result<Vec<OsString>, Printed> {
     words.map_err(|error| Printed::text(format!("{}\n", Reply::failure(&error).to_json())))
 }
 
-/// Begins a call, or a person's command, whose arguments hold a secret again, in the same process, with its words on
-/// standard input. `args`: all of argv. `None`: they hold no secret. An error: it could not be hidden.
+/// If the arguments of a call or command hold a secret, starts the driver again in the same process, with the words on
+/// standard input. `args`: all of argv. `None`: they hold no secret. An error: the secret could not be hidden.
 pub fn hide_secret(args: &[OsString], words: &[OsString]) -> Option<Error> {
     args.iter().any(holds_secret).then(|| hide(args, words))
 }
 
 fn hide(args: &[OsString], words: &[OsString]) -> Error {
-    // Which call it is may be seen. Of the others, a secret that was cut in pieces may be in any.
+    // Only the name of the call-out stays visible. A secret that was cut in pieces may be in any other word.
     let call = words.first().and_then(named).map(|(name, _)| name);
     let seen: Vec<&str> = [CALL_STDIN].into_iter().chain(call).collect();
     let length = words.iter().map(|word| word.len().saturating_add(1)).sum();
@@ -51,12 +52,13 @@ fn hide(args: &[OsString], words: &[OsString]) -> Error {
     )
 }
 
-/// The words of the call that was begun again.
+/// The words on standard input of a call that was started again.
 fn hidden_words(args: &[OsString]) -> Result<Vec<OsString>> {
     if let Some(program) = args.first() {
         take_name_of(program);
     }
-    // More than the kernel takes as one word: a buffer that grows would leave copies behind.
+    // Larger than the longest word that the kernel accepts, so that the buffer does not grow: growing would leave
+    // copies of a secret in memory.
     let mut bytes = Zeroizing::new(Vec::with_capacity(256 << 10));
     let read = io::stdin().read_to_end(&mut bytes);
     read.context("reading the words of the call from standard input")?;

@@ -1,13 +1,13 @@
-//! All that kubelet runs of flexvolume-lvm, a FlexVolume driver for LVM: gives Kubernetes pods logical
-//! volumes, and never formats a volume that may hold data.
+//! The driver half of flexvolume-lvm, a FlexVolume driver for LVM: everything that kubelet runs. It gives logical
+//! volumes to Kubernetes pods, and never formats a volume that may hold data.
 //!
-//! Each room uses only those below it: `entry` and `child`; `calls`; `volume`; `fs`, `lvm` and `mount`;
-//! `host`; and what only parses. One thing comes from above: the permit of `volume/decide`, without which `fs` makes
-//! no filesystem and `crypt` no header.
+//! Each room uses only the rooms after it in this list: `entry` and `child`; `calls`; `volume`; `fs`, `lvm` and
+//! `mount`; `host`; and the rooms that only parse. There is one exception: `fs` makes a filesystem, and `crypt` a
+//! header, only with a permit of `volume/decide`.
 
-// Only src/driver/host may call these functions: see clippy.toml.
+// Outside tests, only src/driver/host may call these functions: see clippy.toml.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
-// Used by its own executable and tests alone.
+// Only this project's executable and tests use this crate.
 #![allow(
     missing_docs,
     clippy::missing_errors_doc,
@@ -33,9 +33,9 @@ pub mod volume;
 pub use entry::{answer, executable, main, with_hosts};
 pub use hidden::{hide_secret, words};
 
-/// Functions that make, check, grow, activate, extend, mount or remove are `pub(crate)`: commands for people look
-/// and decide; of volumes they change only tags. A doc test of each kind shows that a call from elsewhere
-/// does not compile: a function, a way to run a tool, a system call.
+/// Functions that make, check, grow, activate, extend, mount or remove are `pub(crate)`, since commands for people must
+/// not do that: they look and decide, and change only tags of volumes. Doc tests show that a call from another crate
+/// does not compile, one for each kind: a function, a way to run a tool, a system call.
 ///
 /// ```compile_fail,E0603
 /// let _ = driver::fs::mkfs;
@@ -49,7 +49,7 @@ pub use hidden::{hide_secret, words};
 #[cfg(doctest)]
 pub struct Hidden;
 
-// Without these names the doc tests would show nothing.
+// The doc tests prove something only if these names exist.
 const _: () = {
     let _ = fs::mkfs;
     let _ = host::Command::writes;

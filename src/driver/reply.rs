@@ -11,14 +11,14 @@ use serde_json::Value;
 use crate::host::selinux;
 use crate::names::folded;
 
-/// The three words that kubelet knows; any other is a failure too.
+/// The three words that kubelet knows. It takes any other word for a failure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub enum Status {
     #[default]
     Success,
-    /// Not done; `message` says why and what to do.
+    /// The call failed. `message` says why, and what to do.
     Failure,
-    /// The driver does not have this call-out: kubelet never makes it again.
+    /// The driver does not have this call-out. kubelet does not make it again.
     #[serde(rename = "Not supported")]
     NotSupported,
 }
@@ -73,27 +73,27 @@ impl Reply {
     }
 
     pub fn to_json(&self) -> String {
-        // kubelet takes the message as a format, sometimes twice: `%s` would be read as
-        // `%!s(MISSING)` in the pod's event. Doubling the sign would help in one place only.
+        // kubelet uses the message as a format, sometimes twice: `%s` would be `%!s(MISSING)` in the pod's event. `%%`
+        // would be right in only one of these places. So another character stands for the percent sign.
         let message = self.message.as_ref().map(|text| text.replace('%', "％"));
         let reply = Self {
             message,
             ..self.clone()
         };
-        // Strings, bools and an enum: nothing in it can fail to be written.
+        // A reply has only strings, bools and an enum, so writing it as JSON cannot fail.
         serde_json::to_string(&reply).unwrap_or_else(|_| r#"{"status":"Failure"}"#.to_owned())
     }
 }
 
-/// The output of the executable, and its exit code.
+/// The output of the executable and its exit code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Printed {
-    /// For standard output: with a call-out, the document and nothing else.
+    /// For standard output. For a call-out, this is the JSON document and nothing else.
     pub stdout: String,
-    /// For standard error: with a call-out, nothing.
+    /// For standard error. For a call-out, this is empty.
     pub stderr: String,
     pub code: u8,
-    /// The text is for people, and has colours only where a terminal shows them.
+    /// Whether the text is for people, with colours that are removed if no terminal shows them.
     pub styled: bool,
 }
 
@@ -114,7 +114,7 @@ impl Printed {
     }
 }
 
-/// Adds to the error what went wrong while its consequences were undone.
+/// Adds to the error the failure of the step that was to undo its consequences.
 pub fn after_undo(error: Error, undo: Result<()>) -> Error {
     match undo {
         Ok(()) => error,

@@ -1,4 +1,4 @@
-//! The call-outs that are about a volume's device: they activate the volume, ask for it, and deactivate it.
+//! The call-outs about a volume's device: `attach`, `waitforattach`, `isattached`, `detach`.
 
 use anyhow::Result;
 
@@ -10,8 +10,8 @@ use crate::options::Options;
 use crate::reply::Reply;
 use crate::volume::{Device, Job, Reason, Refusal, give_up, release_named};
 
-/// `attach <options> <node>`: activates the volume, and says what its device is. On the controller's host, which is not
-/// the node and has no LVM, the answer is the path that the device will have on the node.
+/// `attach <options> <node>`: activates the volume, and answers with the path of its device. On a controller's host
+/// that is not the node, it activates nothing, and answers with the path that the device will have on the node.
 pub fn attach(host: &Host, config: &Loaded, options: &Options, node: &str) -> Result<Reply> {
     let elsewhere = Reply::device(&options.id.device());
     if !is_here(host, config, node) {
@@ -34,16 +34,16 @@ pub fn attach(host: &Host, config: &Loaded, options: &Options, node: &str) -> Re
     }
 }
 
-/// `waitforattach <device> <options>`: on the node, before every pod's mount, activates the volume
-/// and makes sure that the device is this volume's.
+/// `waitforattach <device> <options>`: runs on the node before every pod's mount. Activates the volume, and makes sure
+/// that the device is this volume's.
 pub fn waitforattach(job: &Job) -> Result<Reply> {
     let device = job.ensure_active();
     let device = device.inspect_err(|_| give_up(job.subject))?;
     Ok(Reply::device(&device.path))
 }
 
-/// `isattached <options> <node>`: whether the volume is active. The controller asks every minute, and attaches again
-/// what is said to be gone, so a host that is not the node, and cannot know, says yes.
+/// `isattached <options> <node>`: whether the volume is active. The controller asks every minute, and attaches a volume
+/// again if the answer is no. So a host that is not the node, and cannot know, answers yes.
 pub fn isattached(host: &Host, config: &Loaded, options: &Options, node: &str) -> Result<Reply> {
     let attached = !is_here(host, config, node)
         || Device::find(host.kernel, &options.id)?.is_some()
@@ -55,8 +55,8 @@ pub fn isattached(host: &Host, config: &Loaded, options: &Options, node: &str) -
     })
 }
 
-/// `detach <volume name> <node>`: deactivates the volume if the config asks for that, or nodes share
-/// its group, and nothing uses it. Anything that cannot be found is detached already.
+/// `detach <volume name> <node>`: deactivates a volume that nothing uses, if the config asks for that or nodes share
+/// the volume's group. A volume that cannot be found counts as detached.
 pub fn detach(host: &Host, config: &Loaded, volume: &str, node: &str) -> Result<Reply> {
     let asked = config.config.deactivate;
     let may_be = (asked || lvm::has_lvmlockd(host)) && host.tools.has("lvchange");

@@ -14,9 +14,9 @@ use crate::volume::{
     grow_filesystem, require_filled, require_fit, wider,
 };
 
-/// `expandfs <options> <device> <dir> <new> <old>` and `expandvolume <options> <dir> <new> <old>`:
-/// makes the volume and the filesystem on it at least `size` large, while it is mounted. Never shrinks, and may be
-/// repeated. Both call-outs do both, because the controller never makes the second.
+/// `expandfs <options> <device> <dir> <new> <old>` and `expandvolume <options> <dir> <new> <old>`: makes the volume and
+/// the filesystem on it at least `size` large, while it is mounted. Never shrinks, and may be repeated. Each of the two
+/// does all of this, because kubelet's controller never calls `expandvolume`.
 pub fn run(mut job: Job, size: Bytes) -> Result<Reply> {
     job.wish.purpose = Purpose::Size(size);
     job.wish.read_only = false;
@@ -46,7 +46,7 @@ fn grow_all(
     let Subject { host, id, .. } = job.subject;
     let device = facts.device.clone();
     let device = device.with_context(|| format!("{id} has no device"))?;
-    // Its number is given to no other device while LVM and the filesystem's tool work.
+    // While LVM and the filesystem's tool work, the pin keeps the device's number from another device.
     let on = device.pin(host.kernel)?;
     let volume = facts.require_volume()?;
     let uses = facts.uses.as_ref();
@@ -55,8 +55,8 @@ fn grow_all(
         let size = decision.extends_to().unwrap_or(volume.size);
         require_fit(job.subject, device, size)?;
     }
-    // LVM's commands close all that they inherit but standard input: of the two locks the group's, since LVM itself
-    // lets nobody else change the volume meanwhile.
+    // LVM's commands keep only standard input of what they inherit, so they can hold only one lock: the group's. The
+    // volume's lock is not needed there, since LVM itself lets nobody else change the volume meanwhile.
     let group = locks.group.take();
     let size = match *decision {
         Decision::Extend(size) => {
@@ -91,7 +91,7 @@ fn grow_all(
 fn extend(job: &Job, facts: &Facts, device: &Device, size: Bytes, lock: &Lock) -> Result<()> {
     let Subject { host, id, .. } = job.subject;
     let volume = facts.require_volume()?;
-    // lvextend goes by the name, whatever volume that is.
+    // lvextend finds the volume by its name, which another volume may have by now.
     device.require_still_there(host.kernel)?;
     if volume.size < size {
         let fitting = facts.ground.as_ref();
@@ -103,7 +103,7 @@ fn extend(job: &Job, facts: &Facts, device: &Device, size: Bytes, lock: &Lock) -
         };
         lvm::extend(host, volume, &larger, lock)?;
     } else {
-        // An lvextend that failed has left it so.
+        // A failed lvextend has changed LVM's metadata, but not the device.
         lvm::refresh(host, device.target(), device.number, lock)?;
     }
     let has = device.size(host.kernel)?;
@@ -122,7 +122,7 @@ fn extend(job: &Job, facts: &Facts, device: &Device, size: Bytes, lock: &Lock) -
     Ok(())
 }
 
-/// Has the device inside an encrypted volume fill the volume.
+/// Makes the device inside an encrypted volume as large as the volume.
 fn grow_inside(subject: Subject, inside: &Device, lock: &Lock) -> Result<()> {
     let Subject { host, id, .. } = subject;
     let name = &crypt::name_of(&inside.lv_uuid);
@@ -135,8 +135,8 @@ fn grow_inside(subject: Subject, inside: &Device, lock: &Lock) -> Result<()> {
         })
 }
 
-/// Grows the filesystem where it is mounted for writing, at the directory of the call if it is there. Returns when it
-/// grows, if not now.
+/// Grows the filesystem by one of its writable mounts: the one at the call's directory, or else another. If it cannot
+/// grow now, returns a text that says when it will.
 fn grow_mounted(
     job: &Job,
     uses: Option<&Uses>,
@@ -160,7 +160,7 @@ fn grow_mounted_at(
     lock: &Lock,
 ) -> Result<Option<&'static str>> {
     let Subject { host, id, .. } = job.subject;
-    // LVM's lock may have been waited for, and the tools of xfs and btrfs go by this path.
+    // The tools of xfs and btrfs go by this path, and another mount may be there after the wait for LVM's lock.
     if host.kernel.mount_id(&row.mount_point).ok() != Some(row.id) {
         return Ok(Some("when it is mounted again"));
     }

@@ -1,4 +1,4 @@
-//! The call-outs, and their words. Each handler reads as the sentence that describes it.
+//! The call-outs and their arguments.
 
 mod attach;
 mod expand;
@@ -45,12 +45,12 @@ pub fn named(name: impl AsRef<OsStr>) -> Option<(&'static str, &'static str)> {
 /// The option of a call-out by hand that prints each step on standard error.
 pub const VERBOSE: &str = "--verbose";
 
-/// Whether a person wrote these words: one of them is such as kubelet never writes.
+/// Whether a person wrote these words: kubelet never writes such a word.
 pub fn is_by_hand(words: &[OsString]) -> bool {
     let mut before: &OsStr = OsStr::new("");
     words.iter().any(|word| {
         let bytes = word.as_encoded_bytes();
-        // Also one that lacks its value: kubelet's next word is a path, a number or JSON.
+        // A word after `-o` that lacks `=` counts, too: kubelet would write a path, a number or JSON there.
         let is_word = bytes.first().is_some_and(u8::is_ascii_alphabetic) || bytes.contains(&b'=');
         let is_pair = before == "-o" && is_word && !bytes.starts_with(b"{");
         before = word;
@@ -60,7 +60,7 @@ pub fn is_by_hand(words: &[OsString]) -> bool {
     })
 }
 
-/// Makes the node match the call, once all of its words are understood.
+/// Answers a call: parses all of its words first, then makes the node match the call.
 pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> {
     let words = in_utf8(args)?;
     let Some((name, words)) = words.split_first() else {
@@ -135,7 +135,7 @@ fn is_here(host: &Host, config: &Loaded, node: &str) -> bool {
 }
 
 /// Parses a directory that kubelet names: an absolute path, without `.` and `..`. The error does not repeat the word,
-/// as no error here repeats a word of the call: a secret may stand in the wrong place.
+/// since a secret may stand in the wrong place. No error here repeats a word of the call.
 fn directory(word: &str) -> Result<PathBuf> {
     const LONGEST: usize = 4095; // PATH_MAX less its NUL
     let path = Path::new(word);
@@ -151,11 +151,11 @@ fn directory(word: &str) -> Result<PathBuf> {
              `..` or control characters"
         );
     }
-    // Without a slash at its end: mountinfo never has one.
+    // This drops a slash at the end, which mountinfo never has.
     Ok(path.components().collect())
 }
 
-/// Parses the device that kubelet passes on from `attach`: a path below /dev, or an empty word.
+/// Parses the device that `attach` answered and kubelet passes on: a path below /dev, or an empty word.
 fn device_of(word: &str) -> Result<&str> {
     let is_path = word.starts_with("/dev/")
         && word.len() <= 4095
@@ -167,8 +167,8 @@ fn device_of(word: &str) -> Result<&str> {
     Ok(word)
 }
 
-/// `init`: says what the driver can do. It runs under a lock of kubelet for which every volume of the node waits, so it
-/// starts no process. A config that cannot be read is only named in the reply: a failure would unload the driver while
+/// `init`: says what the driver can do. Starts no process, since kubelet holds a lock meanwhile for which every volume
+/// of the node waits. If the config cannot be read, the reply only says so: a failure would unload the driver while
 /// volumes are mounted.
 fn init(config: &Loaded) -> Reply {
     let known = &config.config;

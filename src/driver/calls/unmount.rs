@@ -1,4 +1,4 @@
-//! `unmount` and `unmountdevice`, and the work of `detach` where nobody calls it.
+//! `unmount` and `unmountdevice`. The last unmount also does the work of `detach` if nobody calls that.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -16,9 +16,10 @@ use crate::volume::{
     volume_of,
 };
 
-/// `unmount <dir>` and `unmountdevice <global dir>`: unmounts the directory. Nothing mounted, or no such
-/// directory, is success. Never lazy, never forced, and nothing in the directory is touched. The last one does the
-/// work of `unmountdevice` and `detach`, too, which nobody calls without attach mode; in a shared group always.
+/// `unmount <dir>` and `unmountdevice <global dir>`: unmounts the directory. Succeeds also if nothing is mounted there,
+/// or there is no such directory. The unmount is never lazy and never forced, and touches nothing in the directory.
+/// Without attach mode, nobody calls `unmountdevice` and `detach`, so a volume's last `unmount` does their work, too.
+/// In a shared group it always does the work of `detach`.
 pub fn unmount(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     let config = &config.config;
     let place = KubeletPath::of(dir);
@@ -34,20 +35,20 @@ pub fn unmount(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
         }
         device = device.or(cleared);
     }
-    // `detach` follows the global mount's end, but not where kubelet has been restarted since: from
-    // 1.28 on it does not know any more that it has attached the volume. And the controller may run
-    // it on its own host, which could not give a volume to other nodes.
+    // In attach mode, `detach` follows the end of the global mount, but this cannot rely on it. A kubelet from 1.28 on
+    // that was restarted has forgotten that it attached the volume. And a controller may run `detach` on its own host,
+    // which cannot deactivate a volume of this node.
     let asked = config.deactivate && (!config.attach || place == KubeletPath::Global);
     if let Some(device) = device {
         return let_go(host, config, &device, asked);
     }
-    // The call before this one may have been killed after it had unmounted.
+    // An earlier call may have been killed after it had unmounted the volume.
     if is_kubelets {
         close_leftovers(host, config);
     }
     let is_named = is_kubelets && (asked || lvm::has_lvmlockd(host));
     if let (true, Some(name)) = (is_named, dir.file_name().and_then(OsStr::to_str)) {
-        // It may also not have deactivated the volume yet.
+        // The killed call may not have deactivated the volume either.
         release_named(host, config, name, asked)?;
         if mounted_at(host.kernel, dir)?.is_some() {
             bail!(
@@ -78,7 +79,7 @@ fn take_off(
             Some(device) => {
                 host.log.about("volume", &device.id.to_string());
                 let id = &device.id;
-                // An unmount may write everything back, and would wait without end.
+                // An unmount may write data back, and would wait for ever for a suspended device.
                 ensure_not_suspended(Subject { host, config, id }, device)?;
             }
             None => host.log.about("source", &row.source.shown().to_string()),
@@ -96,7 +97,7 @@ fn let_go(host: &Host, config: &Config, device: &Device, asked: bool) -> Result<
     if device.luks.is_some()
         && let Err(error) = close(subject, config.limits.lock)
     {
-        // The volume is unmounted: what has it open must not keep a pod from ending.
+        // The volume is unmounted. Even if somebody still has it open, the pod must be able to end.
         remark = format!("{error:#}");
         host.log.about("left-open", &remark);
     }
@@ -104,8 +105,7 @@ fn let_go(host: &Host, config: &Config, device: &Device, asked: bool) -> Result<
     Ok(Reply::success().with_message(&remark))
 }
 
-/// Outside kubelet's directories, only filesystems that a volume of this driver could hold are
-/// taken off.
+/// Fails if the directory is not kubelet's and the filesystem there is none that this driver mounts.
 fn require_a_volume(row: &Row, place: &KubeletPath, dir: &Path) -> Result<()> {
     if *place == KubeletPath::Other && FsType::parse(&row.fs_type).is_err() {
         bail!(
@@ -118,8 +118,7 @@ fn require_a_volume(row: &Row, place: &KubeletPath, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Takes off the global mount that was made before the node's mode was changed, if no pod uses it
-/// any more.
+/// Unmounts the global mount that was made before the node left attach mode, if no pod uses it any more.
 fn clear_global(host: &Host, config: &Config, global: &Path) -> Result<Option<Device>> {
     let kernel = host.kernel;
     let there = |table: &Table| -> Result<Option<Row>> {
@@ -143,7 +142,7 @@ fn clear_global(host: &Host, config: &Config, global: &Path) -> Result<Option<De
     let mounts = table.of_device(device.number);
     if (mounts.iter()).all(|other| table.are_at_one_place(&row, other)) {
         ensure_unmounted(host, global)?;
-        // kubelet removes it on its own after a restart; not being able to does no harm.
+        // A failure does no harm: kubelet removes the directory after its next restart.
         let _ = kernel.remove_dir(global);
     }
     Ok(Some(device))

@@ -20,12 +20,12 @@ use crate::options::MountOptions;
 
 pub const FILE_VARIABLE: &str = "FLEXVOLUME_LVM_CONFIG";
 
-/// All settings. [`Config::default`] is that of an empty file; `examples/config.toml` explains each key.
+/// All settings. [`Config::default`] is the config of an empty file; `examples/config.toml` explains each key.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[allow(clippy::struct_excessive_bools)] // kubelet's own capabilities, under kubelet's names
 pub struct Config {
-    /// The file, for messages that tell the reader to edit it.
+    /// The path of the config file, for messages that tell the reader to edit it.
     #[serde(skip)]
     pub file: String,
     pub attach: bool,
@@ -38,7 +38,7 @@ pub struct Config {
     pub node_name: Option<String>,
     #[serde(deserialize_with = "values::dirs")]
     pub kubelet_dirs: Vec<PathBuf>,
-    /// Where container runtimes bind the volumes of pods for virtual machines.
+    /// The directories in which container runtimes mount the volumes of pods that run in virtual machines.
     #[serde(deserialize_with = "values::dirs")]
     pub runtime_dirs: Vec<PathBuf>,
     pub default_fs: FsType,
@@ -85,7 +85,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// An error is one line with `file`, the line and the key of the first mistake.
+    /// An error is one line about the first mistake: `file`, the number of its line, its key.
     pub fn from_bytes(bytes: &[u8], file: &str) -> Result<Self, String> {
         match str::from_utf8(bytes) {
             Ok(text) => Self::parse(text, file),
@@ -102,7 +102,7 @@ impl Config {
             let number = line_of(text.as_bytes(), at);
             let line = text.lines().nth(number.saturating_sub(1));
             let why = match line {
-                // The line shows which key it is.
+                // The error names no key, so the message quotes the line.
                 Some(line) if !has_key => format!("{}, at {:?}", error.message(), line.trim()),
                 _ => in_one_line(error),
             };
@@ -118,7 +118,7 @@ impl Config {
         }
     }
 
-    /// The defaults, with `attach` and `log` of a file that has a mistake in another place.
+    /// The defaults, but with `attach` and `log` of this file, which has a mistake somewhere else.
     pub fn saved_from(bytes: &[u8], file: &str) -> Self {
         let text = str::from_utf8(bytes).unwrap_or_default();
         let (table, _) = DeTable::parse_recoverable(text);
@@ -133,8 +133,8 @@ impl Config {
         }
     }
 
-    /// The settings of a volume group. `None` if the config names no groups, so that any may be used.
-    /// Otherwise a group that it does not name is an error.
+    /// The settings of a volume group. `None`: the config names no groups, so any group may be used. If the config
+    /// names groups, and not this one, that is an error.
     pub fn policy(&self, vg: &VgName) -> Result<Option<&VolumeGroup>> {
         if self.volume_groups.is_empty() {
             return Ok(None);
@@ -149,7 +149,7 @@ impl Config {
         }
     }
 
-    /// Whether each volume of the group is to be encrypted, whatever a pod asks for.
+    /// How each volume of the group is encrypted, also if the pod does not ask for that. `None`: as the pod asks.
     pub fn encryption(&self, vg: &VgName) -> Option<Encryption> {
         self.volume_groups.get(vg)?.encryption
     }
@@ -161,7 +161,7 @@ impl Config {
         of_group.or(self.luks.key_file.as_deref())
     }
 
-    /// Options for mkfs, after the driver's own: the general ones, then the group's.
+    /// The config's options for mkfs: the filesystem's, then the group's. They follow the driver's own.
     pub fn mkfs_options(&self, vg: &VgName, fs: FsType) -> Vec<&str> {
         self.of_filesystem(vg, fs)
             .flat_map(|config| &config.mkfs_options)
@@ -169,7 +169,7 @@ impl Config {
             .collect()
     }
 
-    /// Options for mount, before the volume's own: the general ones, then the group's.
+    /// The config's mount options: the filesystem's, then the group's. The volume's own follow them.
     pub fn mount_options(&self, vg: &VgName, fs: FsType) -> MountOptions {
         self.of_filesystem(vg, fs)
             .map(|config| &config.mount_options)
@@ -183,7 +183,7 @@ impl Config {
     }
 }
 
-/// The message of toml on one line: toml puts the key on a line of its own.
+/// The message of the toml crate on one line. The crate puts the key on a second line.
 fn in_one_line(error: &Error) -> String {
     error.to_string().trim_end().replace("\nin `", ", in `")
 }
@@ -197,14 +197,14 @@ fn line_of(text: &[u8], offset: usize) -> usize {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum LogTarget {
-    /// The journal, or `/dev/log` where there is none.
+    /// The journal, or `/dev/log` on a host without a journal.
     #[default]
     Syslog,
     None,
     File(PathBuf),
 }
 
-/// How long each step may take: at least one second, at most a day.
+/// The most time that each step may take, from one second to one day.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Limits {
@@ -246,7 +246,7 @@ pub struct Luks {
     pub key_file: Option<PathBuf>,
     #[serde(deserialize_with = "values::pbkdf_memory")]
     pub pbkdf_memory: Bytes,
-    /// How often argon2 goes through `pbkdf_memory`. `None`: as often as this node manages in two seconds.
+    /// How many times argon2 passes over `pbkdf_memory`. `None`: as many times as this node can in two seconds.
     #[serde(deserialize_with = "values::pbkdf_iterations")]
     pub pbkdf_iterations: Option<u32>,
     pub allow_discards: bool,
@@ -256,7 +256,7 @@ impl Default for Luks {
     fn default() -> Self {
         Self {
             key_file: None,
-            // RFC 9106, section 4: the second recommended choice, for where memory is short.
+            // RFC 9106, section 4: the second recommended choice, for machines with little memory.
             pbkdf_memory: Bytes::new(64 << 20),
             pbkdf_iterations: None,
             allow_discards: false,
@@ -267,13 +267,13 @@ impl Default for Luks {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct VolumeGroup {
-    /// The only thin pool in which volumes are made. `None`: in the one that their options name, if any.
+    /// The only thin pool in which volumes are created. `None`: the pool that a volume's options name, if any.
     pub thin_pool: Option<LvName>,
     pub encryption: Option<Encryption>,
     #[serde(deserialize_with = "values::key_file")]
     pub key_file: Option<PathBuf>,
     pub create: bool,
-    /// The largest size that a volume is made with or grown to. `None`: no bound.
+    /// The largest size that a volume may be created with or grown to. `None`: no limit.
     #[serde(deserialize_with = "values::max_size")]
     pub max_size: Option<Bytes>,
     #[serde(deserialize_with = "values::size")]
@@ -292,11 +292,11 @@ pub struct FsConfig {
     pub mount_options: MountOptions,
 }
 
-/// A config as it was found. Call-outs that bring a volume up need it without mistakes; the others go
-/// on with the defaults.
+/// The config as it was read. Call-outs that bring a volume up fail if it has a mistake; the others go on with the
+/// defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Loaded {
-    /// If there is a problem: the defaults, with the mode that the file names.
+    /// If there is a problem: the defaults, but with `attach` and `log` of the file.
     pub config: Config,
     /// Why the file could not be used: one line with the file, the line and the key.
     pub problem: Option<String>,

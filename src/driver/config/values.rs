@@ -1,4 +1,4 @@
-//! Checks of values that their types alone do not express.
+//! Checks values of the config beyond what their types can check.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -11,7 +11,7 @@ use super::{FsConfig, LogTarget, VolumeGroup};
 use crate::names::{Bytes, FsType, VgName};
 use crate::options::MountOptions;
 
-/// Reads a `T`, which `check` refuses or turns into the setting.
+/// Reads a `T`. `check` turns it into the setting, or refuses it.
 fn checked<'de, D, T, U, E>(from: D, check: impl FnOnce(T) -> Result<U, E>) -> Result<U, D::Error>
 where
     D: Deserializer<'de>,
@@ -21,7 +21,7 @@ where
     check(T::deserialize(from)?).map_err(D::Error::custom)
 }
 
-/// Reads a whole number from 1 to `most`. `what` names its unit in the message about any other value.
+/// Reads a whole number from 1 to `most`. `what`: the unit, for the message about another value.
 fn number<'de, D: Deserializer<'de>>(from: D, most: u64, what: &str) -> Result<u64, D::Error> {
     match u64::deserialize(from) {
         Ok(number) if (1..=most).contains(&number) => Ok(number),
@@ -30,7 +30,7 @@ fn number<'de, D: Deserializer<'de>>(from: D, most: u64, what: &str) -> Result<u
 }
 
 pub fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-    // A day: a limit beyond it is a mistake.
+    // A longer limit than a day is a mistake.
     number(from, 86_400, "seconds").map(Duration::from_secs)
 }
 
@@ -102,7 +102,7 @@ pub fn pbkdf_memory<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Erro
     }
 }
 
-/// How often argon2 goes through its memory: at least 4 times, which is the least for argon2. 0 is `None`.
+/// How many times argon2 passes over its memory. cryptsetup allows 4 or more. 0 is `None`.
 pub fn pbkdf_iterations<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
     match u32::deserialize(from) {
         Ok(0) => Ok(None),
@@ -148,7 +148,7 @@ impl TryFrom<String> for LogTarget {
 pub fn mount_options<'de, D: Deserializer<'de>>(from: D) -> Result<MountOptions, D::Error> {
     checked(from, |text: String| {
         let options = MountOptions::of_node(&text).map_err(|e| e.to_string())?;
-        // With "ro" here, a blank volume would be formatted first and then be of no use.
+        // With "ro" here, a blank volume would be formatted, and nobody could ever write to it.
         if options.is_read_only() || options.is_read_write() {
             return Err(
                 "the volume says whether it is read-only (readOnly): leave out ro and rw here"
@@ -165,21 +165,21 @@ where
 {
     checked(from, |groups: BTreeMap<_, _>| {
         if groups.is_empty() {
-            // To allow none was perhaps meant, and all would be allowed.
+            // Perhaps the author meant to allow no group, but an empty table allows all.
             return Err("name at least one group: [volume_group.NAME]");
         }
         Ok(groups)
     })
 }
 
-/// Fails unless each word may be an option of the tool, or an option's value: as far as that can be told without
-/// knowing the tool.
+/// Fails if a word can be neither an option of a tool nor the value of an option. This does not know the tool's
+/// options.
 fn are_words(words: &[String], tool: &str) -> Result<(), String> {
     let mut after_option = false;
     for word in words {
         let is_option = word.starts_with('-');
         let has_space = is_option && word.contains(char::is_whitespace);
-        // Another device or volume group would be one more operand.
+        // A word that is neither would be an operand: another device or volume group.
         let is_operand = !is_option && !after_option;
         let is_none = ["", "-", "--"].contains(&word.as_str()) || word.contains(char::is_control);
         if has_space || is_operand || is_none {
@@ -192,7 +192,7 @@ fn are_words(words: &[String], tool: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Options of lvcreate that the driver sets itself, or that would make something else of the volume.
+/// Options of lvcreate that the driver sets itself, or that would create another kind of volume, or none.
 const DECIDED: [(&str, &str); 16] = [
     ("-n", "--name"),
     ("-L", "--size"),
@@ -212,11 +212,11 @@ const DECIDED: [(&str, &str); 16] = [
     ("-h", "--help"),
 ];
 
-/// Letters of lvcreate that take no value, beside those of [`DECIDED`].
+/// Short options of lvcreate that take no value, and are not in [`DECIDED`].
 const LVCREATE_FLAGS: &str = "dfHKPqv";
 
-/// The options that a short word gives: letters may be joined, as in `-qn`. The first one that takes a value is the
-/// last: its value follows. `flags` are those that take none.
+/// The letters of the short options in this word. Letters may be joined, as in `-qn`. A letter that takes a value is
+/// the last: the rest of the word is its value. `flags`: the letters that take no value.
 fn letters_of<'a>(word: &'a str, flags: &str) -> &'a str {
     let Some(letters) = word.strip_prefix('-') else {
         return "";
@@ -232,8 +232,7 @@ pub fn lvcreate_options<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String
     checked(from, |words: Vec<String>| {
         are_words(&words, "lvcreate")?;
         for word in &words {
-            // LVM understands an option by its first letters too, and a value joined to a short
-            // one.
+            // LVM also understands the first letters of a long option, and a value joined to a short option.
             let name = word.split('=').next().unwrap_or_default();
             let letters = letters_of(word, LVCREATE_FLAGS);
             let is_decided = |(short, long): &&(&str, &str)| {
@@ -269,12 +268,12 @@ where
     })
 }
 
-/// Options of a mkfs that would have it overwrite data, make nothing, or also write elsewhere.
+/// Options with which a mkfs would overwrite data, make nothing, or write to another device, too.
 struct Refused {
-    /// By their letters.
+    /// The letters of the short ones.
     short: &'static str,
     long: &'static [&'static str],
-    /// Letters that take no value.
+    /// All letters of this mkfs that take no value.
     flags: &'static str,
 }
 
@@ -289,7 +288,7 @@ impl Refused {
         Self { short, long, flags }
     }
 
-    /// Whether a word gives one of these. mkfs understands a long option by its first letters, too.
+    /// Whether a word contains one of these options. mkfs also understands the first letters of a long option.
     fn has(&self, word: &str) -> bool {
         if word.starts_with("--") {
             let name = word.split('=').next().unwrap_or_default();
@@ -306,7 +305,7 @@ impl Refused {
     }
 }
 
-/// Fails for an option with which mkfs would overwrite data, make nothing, or also write elsewhere.
+/// Fails for an option with which mkfs would overwrite data, make nothing, or write to another device, too.
 fn are_mkfs_options(fs: FsType, words: &[String]) -> Result<(), String> {
     let tool = format!("mkfs.{fs}");
     are_words(words, &tool)?;

@@ -1,8 +1,9 @@
 //! A LUKS2 header that the driver writes anew for cryptsetup, in memory.
 //!
-//! What is on the disk, a second reader may read in another way, or after somebody has changed it. So cryptsetup gets
-//! what was judged, in words of the driver's own: no member, no name and no checksum of the disk's header comes in.
-//! Only numbers, salts and digests do, and the areas with the encrypted keys, which have no structure.
+//! If cryptsetup read the header on the disk, it might understand it in another way than the driver, or read it after
+//! somebody has changed it. So cryptsetup gets a header that the driver writes from what it judged. From the disk come
+//! only numbers, salts and digests, and the areas with the encrypted keys, which have no structure: no member, no name,
+//! no checksum.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +17,7 @@ use super::header::{BINARY, CHECKSUM, FIRST, SECOND, checksum};
 use super::layout::{Kdf, Keyslot, Layout, STRIPES};
 use crate::fs::superblock::{ReadAt, bytes};
 
-/// Flags of a header that only make the device faster or slower.
+/// Flags of a header that change only the speed of the device.
 const OF_SPEED: [&str; 5] = [
     "same-cpu-crypt",
     "submit-from-crypt-cpus",
@@ -25,7 +26,7 @@ const OF_SPEED: [&str; 5] = [
     "high-priority",
 ];
 
-/// Both copies of a header that opens what this one does. `None`: there is nothing that can be opened.
+/// Both copies of a new header that opens the same volume as `layout`. `None`: `layout` opens nothing.
 pub fn both_copies(uuid: &str, layout: &Layout) -> Option<Vec<u8>> {
     let json = json(layout)?.to_string();
     let size = usize::try_from(layout.size).ok()?;
@@ -47,15 +48,15 @@ pub fn both_copies(uuid: &str, layout: &Layout) -> Option<Vec<u8>> {
     Some(both)
 }
 
-/// `None`: there is no room.
+/// Copies `what` into a header's copy. `None`: there is no room.
 fn put(copy: &mut [u8], at: usize, what: &[u8]) -> Option<()> {
     let to = copy.get_mut(at..)?.get_mut(..what.len())?;
     to.copy_from_slice(what);
     Some(())
 }
 
-/// Copies what is at these places of a device to the same places of a file. A key that cannot be read stays zeros, which
-/// no passphrase opens: another key slot may.
+/// Copies these places of a device to the same places of a file. A key that cannot be read becomes zeros, which no
+/// passphrase opens. The key of another slot may still open the volume.
 pub fn copy_keys(device: &impl ReadAt, to: &File, places: &[Range<u64>]) -> io::Result<()> {
     for Range { start, end } in places {
         let length = usize::try_from(end.saturating_sub(*start)).unwrap_or(usize::MAX);
@@ -66,7 +67,7 @@ pub fn copy_keys(device: &impl ReadAt, to: &File, places: &[Range<u64>]) -> io::
     Ok(())
 }
 
-/// Where the encrypted keys are, in bytes.
+/// The places of the encrypted keys, in bytes.
 pub fn keys(layout: &Layout) -> Vec<Range<u64>> {
     let keys = layout.opening().filter_map(|(_, slot)| slot.key());
     keys.collect()

@@ -1,4 +1,4 @@
-//! The two copies of a LUKS2 header. Pure, and nothing in it is believed before its checksum is right.
+//! The two copies of a LUKS2 header. Pure. Uses a copy only if its checksum is right.
 //!
 //! Source: cryptsetup's docs/on-disk-format-luks2.pdf, "Binary Header".
 
@@ -16,39 +16,39 @@ use crate::names::{Bytes, with_hyphens};
 pub const HEADER_SIZE: Bytes = Bytes::new(16 << 20);
 pub(super) const FIRST: &[u8] = b"LUKS\xBA\xBE";
 pub(super) const SECOND: &[u8] = b"SKUL\xBA\xBE";
-/// The part before the JSON, which the checksum covers too.
+/// The length of the part before the JSON. The checksum covers this part, too.
 pub(super) const BINARY: usize = 4096;
-/// Sizes that a copy may have, its JSON included, are powers of two from 16 KiB to 4 MiB. The second copy begins where
-/// the first ends.
+/// The size of a copy, with its JSON, is a power of two from 16 KiB to 4 MiB. The second copy begins where the first
+/// ends.
 const SMALLEST: u64 = 16 << 10;
 const SIZES: usize = 9;
 pub(super) const CHECKSUM: usize = 448;
 pub(super) const CHECKSUM_LENGTH: usize = 64;
 
-/// A LUKS2 header of which at least a beginning is there.
+/// A LUKS2 header, whole or damaged: at least the beginning of one copy was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// In lower case with hyphens. Of a header that is damaged it may be wrong. `None`: it has none.
+    /// In lower case with hyphens. In a damaged header it may be wrong. `None`: no UUID was found.
     pub uuid: Option<String>,
-    /// Whether both copies are whole, and of one header.
+    /// Whether both copies are whole and belong to the same header.
     pub is_whole: bool,
-    /// One for each whole copy, the one that was written last first; or why its JSON cannot be read.
+    /// One for each whole copy, the newest first. An error: why the copy's JSON cannot be read.
     pub layouts: Vec<Result<Layout, String>>,
 }
 
 impl Header {
-    /// Whether cryptsetup can open it: it repairs one copy from the other.
+    /// Whether cryptsetup can use this header. One whole copy is enough: cryptsetup repairs the other from it.
     pub fn is_usable(&self) -> bool {
         self.uuid.is_some() && !self.layouts.is_empty()
     }
 
-    /// What the copy says that was written last, and its UUID. `None`: it cannot be read.
+    /// The newest copy, and its UUID. `None`: its JSON cannot be read.
     pub fn newest(&self) -> Option<(&Layout, &str)> {
         let layout = self.layouts.first()?.as_ref().ok()?;
         Some((layout, self.uuid.as_deref()?))
     }
 
-    /// Whether anybody could open it: luksFormat writes the key slots last.
+    /// Whether the header has key slots. A header without any is one of a killed luksFormat, which writes them last.
     pub fn has_keys(&self) -> bool {
         let has_keys = |layout: &Layout| !layout.keyslots.is_empty();
         self.layouts
@@ -62,7 +62,7 @@ struct HeaderCopy {
     uuid: Option<String>,
     size: u64,
     sequence: u64,
-    /// What it says, or why that cannot be read. `None`: it is damaged.
+    /// The copy's JSON, or why it cannot be read. `None`: the copy is damaged.
     layout: Option<Result<Layout, String>>,
 }
 
@@ -72,8 +72,8 @@ impl HeaderCopy {
     }
 }
 
-/// The header of a device. `None`: no copy begins there, or it is a LUKS of another version. A copy that the disk
-/// cannot read is a damaged one, if the other one is whole.
+/// The header of a device. `None`: there is no beginning of a copy, or it is another version of LUKS. If one copy is
+/// whole, a copy that cannot be read from the disk counts as damaged.
 pub fn read(device: &impl ReadAt) -> io::Result<Option<Header>> {
     let mut unread = None;
     let mut copy = |place, magic| {
@@ -98,8 +98,8 @@ pub fn read(device: &impl ReadAt) -> io::Result<Option<Header>> {
     if let Some(error) = unread.filter(|_| !copies.iter().any(HeaderCopy::is_whole)) {
         return Err(error);
     }
-    // The whole copy that was written last says the UUID, the first of two that were written at once. A copy that says
-    // another UUID is not this header's.
+    // The newest whole copy has the header's UUID; of two that are equally new, the first on the disk. A copy with
+    // another UUID does not belong to this header.
     copies.sort_by_key(|copy| Reverse((copy.is_whole(), copy.sequence)));
     let Some(newest) = copies.first() else {
         return Ok(None);
@@ -140,10 +140,10 @@ fn copy(device: &impl ReadAt, place: u64, magic: &[u8]) -> io::Result<Option<Hea
     }))
 }
 
-/// What a copy says. `None`: it is damaged.
+/// The JSON of a copy. `None`: the copy is damaged.
 ///
-/// cryptsetup knows many checksums, and what it takes for whole must not be skipped. No version of it writes another
-/// one than sha256.
+/// cryptsetup accepts many kinds of checksum, but each of its versions writes sha256. A copy with another kind is an
+/// error, and is not skipped, since cryptsetup may take it for whole.
 fn layout(whole: &[u8], size: u64) -> Option<Result<Layout, String>> {
     let algorithm = text(whole.get(72..104)?);
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
@@ -157,7 +157,7 @@ fn layout(whole: &[u8], size: u64) -> Option<Result<Layout, String>> {
     is_right.then(|| layout_of(json, size))
 }
 
-/// The checksum of a copy, which is made while its own place holds zeros.
+/// The checksum of a copy. The checksum's own place counts as zeros.
 pub(super) fn checksum(whole: &[u8]) -> Option<[u8; 32]> {
     let (before, rest) = whole.split_at_checked(CHECKSUM)?;
     let (_, after) = rest.split_at_checked(CHECKSUM_LENGTH)?;
@@ -172,7 +172,7 @@ fn text(field: &[u8]) -> &[u8] {
     field.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// A UUID as it is written, and nothing else.
+/// The UUID in a field of text. `None`: the text is no UUID.
 fn uuid(field: &[u8]) -> Option<String> {
     let text = str::from_utf8(text(field)).ok()?.to_ascii_lowercase();
     with_hyphens(&text.replace('-', "")).filter(|uuid| *uuid == text)

@@ -6,11 +6,12 @@ use anyhow::{Result, bail};
 
 use crate::host::Kernel;
 
-/// The kernel's part of LUKS. Source: Linux' Documentation/admin-guide/device-mapper/dm-crypt.rst.
+/// The kernel's module that opens LUKS. Source: Linux' Documentation/admin-guide/device-mapper/dm-crypt.rst.
 const MODULE: &str = "dm-crypt";
 
-/// Fails if the kernel has no dm-crypt, and no module of its release is that. Asked before a header is made: cryptsetup
-/// makes one without dm-crypt, and then cannot open it. Where the lists of modules cannot be read nobody knows.
+/// Fails if dm-crypt is neither in the kernel nor a module of its release. Asked before a header is made: without
+/// dm-crypt, cryptsetup would make the header, and then could not open it. Succeeds if the lists of modules cannot be
+/// read.
 ///
 /// Source: modules.dep(5), and Linux' Documentation/kbuild/kbuild.rst, "modules.builtin".
 pub fn require_dm_crypt(kernel: &Kernel) -> Result<()> {
@@ -36,7 +37,7 @@ pub fn require_dm_crypt(kernel: &Kernel) -> Result<()> {
     Ok(())
 }
 
-/// Whether a line of such a list begins with the path of this module, which may be compressed.
+/// Whether a line of a list of modules begins with the path of this module. The module's file may be compressed.
 fn is_of_module(line: &str, module: &str) -> bool {
     let path = line.split(':').next().unwrap_or_default();
     let file = path.rsplit('/').next().unwrap_or_default();

@@ -1,8 +1,9 @@
-//! What the JSON of a LUKS2 header says. What of that is allowed is decided elsewhere: whoever can write to the disk can
-//! write these texts.
+//! Parses the JSON of a LUKS2 header. `volume/decide/luks.rs` judges it: whoever can write to the disk can write this
+//! JSON.
 //!
-//! Another reader may understand a text in another way: json-c ends a name at a NUL, and takes the later of two equal
-//! names. So this reads only a text that means the same to each reader, and keeps the names that it does not know.
+//! cryptsetup may understand the same text in another way: its json-c ends a name at a NUL, and takes the later of two
+//! equal names. So only a text is accepted that means the same to every reader. Unknown names are kept, so that they
+//! can be refused.
 //!
 //! Source: cryptsetup's docs/on-disk-format-luks2.pdf, "LUKS2 JSON Metadata Format".
 
@@ -14,11 +15,12 @@ use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, from_slice};
 
-/// A key is split into so many parts, and all of them are needed. Source: the same, "Anti-Forensic Splitter".
+/// The number of parts into which a key is split. To get the key, all parts are needed. Source: the same,
+/// "Anti-Forensic Splitter".
 pub const STRIPES: u64 = 4000;
 const SECTOR: u64 = 512;
 
-/// Members that no version of cryptsetup is known to write, or that the driver allows in no header.
+/// Members that no version of cryptsetup is known to write, or that the driver does not allow.
 pub type Others = BTreeMap<String, Value>;
 
 /// One copy of a header.
@@ -36,18 +38,18 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Where both copies and the areas of the key slots end, in bytes. `None`: it is no number.
+    /// The byte where the areas of the key slots end, which follow both copies. `None`: the header gives no number.
     pub fn end(&self) -> Option<u64> {
         let areas: u64 = self.config.keyslots_size.parse().ok()?;
         self.size.checked_mul(2)?.checked_add(areas)
     }
 
-    /// The one segment, if there is one, and it has the number that cryptsetup opens.
+    /// The only segment, with the number 0, which cryptsetup opens. `None`: there are others, or it is missing.
     pub fn segment(&self) -> Option<&Segment> {
         self.segments.get(&0).filter(|_| self.segments.len() == 1)
     }
 
-    /// What tells whether a key is that of the segment. `None`: there is not one.
+    /// The digest of the segment's key. `None`: there is no such digest, or more than one.
     pub fn digest(&self) -> Option<&KeyDigest> {
         let is_of_segment = |digest: &&KeyDigest| digest.segments.iter().any(|one| one == "0");
         let mut digests = self.digests.values().filter(is_of_segment);
@@ -64,7 +66,7 @@ impl Layout {
     }
 }
 
-/// A part of the volume, and how it is encrypted.
+/// A part of the volume, with its encryption.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Segment {
@@ -83,7 +85,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Its offset in bytes. `None`: it has none, or no number.
+    /// The segment's offset in bytes. `None`: the text is no number.
     pub fn begins(&self) -> Option<u64> {
         self.offset.parse().ok()
     }
@@ -116,7 +118,7 @@ pub struct Splitter {
     pub others: Others,
 }
 
-/// Where the volume's key is, how it is encrypted there, and the size of the key for that, in bytes.
+/// The place of the volume's key, its encryption there, and the size in bytes of the key for that encryption.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KeyslotArea {
@@ -132,7 +134,7 @@ pub struct KeyslotArea {
 }
 
 impl KeyslotArea {
-    /// In bytes. `None`: it has no place, or this overflows.
+    /// The place in bytes. `None`: a text is no number, or the sum overflows.
     pub fn place(&self) -> Option<Range<u64>> {
         let start: u64 = self.offset.parse().ok()?;
         Some(start..start.checked_add(self.size.parse().ok()?)?)
@@ -149,13 +151,13 @@ impl Keyslot {
     }
 }
 
-/// How a key is made of a passphrase.
+/// How a key is derived from a passphrase.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Kdf {
     #[serde(rename = "type")]
     pub kind: String,
-    /// pbkdf2 has these two, argon2 the other three.
+    /// pbkdf2 uses these two fields, argon2 the three after them.
     pub hash: String,
     pub iterations: u64,
     pub time: u64,
@@ -166,7 +168,7 @@ pub struct Kdf {
     pub others: Others,
 }
 
-/// What tells whether a key is the right one, and which key slots and segments have it.
+/// A digest, which tells whether a key is the right one, with the key slots and segments of that key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KeyDigest {
@@ -187,16 +189,17 @@ pub struct KeyDigest {
 pub struct LayoutConfig {
     pub json_size: String,
     pub keyslots_size: String,
-    /// Options with which cryptsetup opens the volume.
+    /// Options with which cryptsetup is to open the volume.
     pub flags: Vec<String>,
-    /// What a program must know to open the volume, by kind: `online-reencrypt` is `mandatory`.
+    /// Features that a program must know to open the volume, by kind. `online-reencrypt`, for example, is of the kind
+    /// `mandatory`.
     pub requirements: BTreeMap<String, Vec<String>>,
     #[serde(flatten)]
     pub others: Others,
 }
 
-/// What this JSON says, after which zeros follow, of a copy with `size` bytes. An error says why it is not what a header
-/// has.
+/// Parses the JSON of a copy with `size` bytes. Only zeros may follow the JSON. An error says why this is no JSON of a
+/// header.
 pub fn layout_of(json: &[u8], size: u64) -> Result<Layout, String> {
     let end = json.iter().position(|byte| *byte == 0);
     let (text, rest) = json.split_at(end.unwrap_or(json.len()));
@@ -209,7 +212,7 @@ pub fn layout_of(json: &[u8], size: u64) -> Result<Layout, String> {
         return Err("unknown field `size`".to_owned());
     }
     layout.size = size;
-    // cryptsetup is never shown them: they can open a volume without its passphrase.
+    // Tokens can open a volume without its passphrase. cryptsetup never gets them.
     layout.others.remove("tokens");
     Ok(layout)
 }

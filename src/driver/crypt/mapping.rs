@@ -7,16 +7,16 @@ use anyhow::{Context, Result};
 use crate::host::{Command, DeviceNumber, Host, Kernel};
 use crate::names::{LvUuid, with_hyphens};
 
-/// Without a hyphen, which each name of LVM's has: no volume can be called so.
+/// This name contains no hyphen. Each of LVM's names in device-mapper does, so no volume can have this name.
 const PREFIX: &str = "flexvolume.";
 
-/// What the driver calls it in device-mapper. By the volume's UUID, because a volume may be renamed while it is
-/// open, and group and volume together may be too long.
+/// The driver's name of the device inside, in device-mapper. Made of the volume's UUID: a volume may be renamed while
+/// it is open, and the names of group and volume together may be too long.
 pub fn name_of(volume: &LvUuid) -> String {
     format!("{PREFIX}{}", volume.plain())
 }
 
-/// The volume in which the device of this name is: its UUID, and the device that it is on.
+/// The volume to which the device inside with this name belongs: its UUID, and the number of its own device.
 pub fn volume_below(
     kernel: &Kernel,
     name: &str,
@@ -32,7 +32,7 @@ pub fn volume_below(
     Some((LvUuid::of(uuid), on))
 }
 
-/// All devices that are called as the driver calls what is inside a volume.
+/// All devices that have the driver's kind of name for a device inside.
 pub fn all_open(kernel: &Kernel) -> Vec<DeviceNumber> {
     let dir = Path::new("/dev/mapper");
     let names = kernel.entries(dir).filter(|name| name.starts_with(PREFIX));
@@ -48,11 +48,11 @@ pub fn luks_of(dm_uuid: &str, name: &str) -> Option<String> {
     with_hyphens(plain).filter(|_| named == name)
 }
 
-/// A device that somebody else than the driver has opened with cryptsetup.
+/// A device that somebody other than the driver has opened with cryptsetup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unlocked {
     pub kind: Luks,
-    /// Its name in device-mapper.
+    /// The device's name in device-mapper.
     pub name: String,
 }
 
@@ -63,7 +63,7 @@ pub enum Luks {
 }
 
 impl Luks {
-    /// By the UUID in device-mapper: see [`luks_of`].
+    /// The version of LUKS, by the device's UUID in device-mapper: see [`luks_of`].
     pub fn of(dm_uuid: &str) -> Option<Self> {
         match dm_uuid.strip_prefix("CRYPT-")?.split('-').next()? {
             "LUKS1" => Some(Self::One),
@@ -73,25 +73,25 @@ impl Luks {
     }
 }
 
-/// The table by which the kernel encrypts it, whatever a header says. Source: the kernel's
+/// The kernel's table of an open device. The kernel encrypts by this table, not by the header. Source: the kernel's
 /// Documentation/admin-guide/device-mapper/dm-crypt.rst.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DmTable {
-    /// `crypt`. Of any other target the fields below are empty.
+    /// `crypt`. If the target is another, the fields below are empty.
     pub target: String,
     pub cipher: String,
     pub has_key: bool,
-    /// The device that it is on. `None`: it is not one device.
+    /// The device below. `None`: the table does not name a single device by its number.
     pub below: Option<DeviceNumber>,
-    /// Where on that device it begins, in bytes.
+    /// The byte of the device below where the data begins.
     pub offset: Option<u64>,
-    /// What is encrypted at once, in bytes.
+    /// The size of dm-crypt's sectors, in bytes.
     pub sector_size: u64,
-    /// Its other options, without those that only make it faster or slower.
+    /// The other options, without those that change only the speed.
     pub options: Vec<String>,
 }
 
-/// See [`DmTable::options`].
+/// Options that change only the speed: see [`DmTable::options`].
 const OF_SPEED: [&str; 5] = [
     "same_cpu_crypt",
     "submit_from_crypt_cpus",
@@ -100,7 +100,7 @@ const OF_SPEED: [&str; 5] = [
     "high_priority",
 ];
 
-/// The table of a device. dmsetup shows no key.
+/// The table of a device. dmsetup does not show the key.
 pub fn table_of(host: &Host, device: DeviceNumber) -> Result<DmTable> {
     let DeviceNumber { major, minor } = device;
     let numbers = ["--major", &major.to_string(), "--minor", &minor.to_string()];
@@ -149,7 +149,7 @@ fn parse(text: &str) -> DmTable {
         offset: offset.and_then(|sectors| sectors.checked_mul(SECTOR)),
         ..none
     };
-    // The first one is their number.
+    // The first word is the number of options.
     for option in options
         .iter()
         .skip(1)

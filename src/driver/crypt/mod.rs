@@ -9,11 +9,11 @@ mod mapping;
 mod tests;
 mod tools;
 
-/// What the process that reads devices is asked for: the header, or to copy the encrypted keys to a file.
+/// Requests to the process that reads devices: read the header, or copy the encrypted keys to a file.
 pub const HEADER: &str = "luks";
 pub const KEYS: &str = "luks-keys";
 
-/// The cipher of a volume, and of its key in each slot: luksFormat's default everywhere.
+/// The cipher of a volume, and of its key in each slot. This is luksFormat's default in every distribution.
 pub const CIPHER: &str = "aes-xts-plain64";
 /// Sizes of a key for this cipher, in bytes.
 pub const KEY_SIZES: [u64; 2] = [32, 64];

@@ -1,4 +1,4 @@
-//! Headers of LUKS2 with one thing wrong at a time, and what they say.
+//! Reads LUKS2 headers that have one thing wrong at a time.
 
 use std::io;
 
@@ -57,7 +57,7 @@ type Change = fn(&mut Vec<u8>);
 
 #[test]
 fn each_copy_counts_if_its_checksum_is_right() {
-    // How many copies are whole. With both the header is.
+    // The number of whole copies. The header is whole if both are.
     #[rustfmt::skip] // a row is a line
     let cases: [(&str, Change, Option<usize>); 14] = [
         ("both", |_| (), Some(2)),
@@ -125,7 +125,7 @@ fn one_copy_that_cannot_be_read_is_a_damaged_one() {
 fn what_each_whole_copy_says_is_read() {
     let found = |bytes| read(&Bytes(bytes)).unwrap().unwrap();
     assert!(!found(device(UUID, UUID)).has_keys());
-    // One that is whole, and cannot be read.
+    // A copy with the right checksum whose JSON cannot be read.
     let mut bytes = device(UUID, UUID);
     bytes[BINARY] = b'[';
     bytes[CHECKSUM..][..CHECKSUM_LENGTH].fill(0);
@@ -135,7 +135,7 @@ fn what_each_whole_copy_says_is_read() {
     assert!(odd.is_whole && odd.layouts[0].is_err() && odd.has_keys());
 }
 
-/// cryptsetup would take it for whole if its checksum of that kind is right.
+/// cryptsetup would take such a copy for whole if its checksum is right.
 #[test]
 fn a_copy_with_another_kind_of_checksum_is_not_skipped() {
     for name in ["sha512", "md5", "sha3-256", "whirlpool"] {
@@ -159,13 +159,13 @@ fn the_copy_that_was_written_last_says_whose_it_is() {
     assert_eq!(newer.uuid.as_deref(), Some(OTHER));
     // An attacker's copy counts, too.
     assert!(newer.is_usable() && !newer.is_whole && newer.layouts.len() == 2);
-    // The device ends in the middle of it.
+    // The device ends in the middle of the header.
     let mut bytes = device(UUID, UUID);
     bytes.truncate(SIZE - 1);
     assert!(found(bytes).layouts.is_empty());
 }
 
-/// As cryptsetup 2.6 makes it.
+/// The JSON of a header as cryptsetup 2.6 writes it.
 pub const LAYOUT: &str = r#"{"keyslots":{"0":{"type":"luks2","key_size":64,"af":{"type":"luks1","stripes":4000,
     "hash":"sha256"},"area":{"type":"raw","offset":"32768","size":"258048","encryption":"aes-xts-plain64",
     "key_size":64},"kdf":{"type":"argon2id","time":4,"memory":32,"cpus":1,
@@ -217,7 +217,7 @@ fn what_has_no_meaning_or_two_says_nothing() {
     for json in ["", "\0", "{}", "[1]", "{'keyslots':{}}"] {
         assert!(of(json).is_err(), "{json}");
     }
-    // What stands there, and what instead.
+    // The text in the JSON, and its replacement.
     #[rustfmt::skip] // a row is a line
     let cases = [
         (r#""type":"luks2""#, r#""type":7"#),
@@ -266,7 +266,7 @@ fn cryptsetup_gets_what_was_judged_and_nothing_else() {
     wanted.config.flags = vec!["no-read-workqueue".into()];
     wanted.keyslots.get_mut(&0).unwrap().priority = Some(1);
     assert_eq!((found, uuid), (&wanted, UUID));
-    // There must be room for it, and a key slot that opens it.
+    // Nothing is written if the JSON has no room, or no key slot opens the volume.
     let mut large = layout.clone();
     large.keyslots.get_mut(&0).unwrap().kdf.salt = "A".repeat(16 << 10);
     assert_eq!(both_copies(UUID, &large), None);

@@ -1,4 +1,4 @@
-//! cryptsetup(8). The passphrase is its standard input; the volume's lock it inherits beside that.
+//! Runs cryptsetup(8). The passphrase is its standard input. It inherits the volume's lock as another descriptor.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -19,17 +19,17 @@ use crate::names::{LvId, LvUuid, Shown, VgName};
 use crate::options::{LONGEST_PASSPHRASE, Passphrase};
 use crate::volume::Permit;
 
-/// cryptsetup(8), "RETURN CODES": no permission, which is a wrong passphrase.
+/// cryptsetup(8), "RETURN CODES": no permission, which means a wrong passphrase.
 const WRONG_PASSPHRASE: i32 = 2;
-/// The same: the name is taken already, or the device is busy.
+/// cryptsetup(8), "RETURN CODES": the name exists already, or the device is busy.
 const EXISTS_OR_BUSY: i32 = 5;
 
-/// Reads the header of a device. `None`: it has none.
+/// Reads the LUKS2 header of a device. `None`: it has none.
 pub fn header_of(host: &Host, device: Opened) -> Result<Option<Header>> {
     asked(host, device, super::HEADER, None)
 }
 
-/// Fails if this file of the node can give no passphrase. Nothing of it is read.
+/// Fails if this file of the node cannot be used for a passphrase. Does not read the file.
 pub fn require_key_file(file: &Path) -> Result<(), String> {
     require_secret(file, LONGEST_PASSPHRASE)
 }
@@ -53,7 +53,7 @@ fn with_passphrase(command: Command, passphrase: &Passphrase) -> Result<Command>
     command.context("making a pipe for the passphrase")
 }
 
-/// Makes a LUKS2 header with this UUID on a device that holds nothing. Gives the permit back, for what is made inside.
+/// Makes a LUKS2 header with this UUID on a device that holds nothing. Returns the permit, for the filesystem inside.
 pub fn format(
     host: &Host,
     config: &Luks,
@@ -75,18 +75,18 @@ pub fn format(
     Ok(permit)
 }
 
-/// A volume that is to be opened.
+/// An encrypted volume that is to be opened.
 pub struct Closed<'a> {
     pub id: &'a LvId,
     pub uuid: &'a LvUuid,
     pub node: &'a Node,
     pub device: Opened<'a>,
-    /// Its header, which has been judged.
+    /// The volume's header, which was judged before.
     pub header: &'a Header,
 }
 
-/// A header for cryptsetup to read, in memory: what the volume's own header says, written anew, with the encrypted keys
-/// of the disk. So nobody who writes to the disk meanwhile changes what was judged.
+/// A header in memory for cryptsetup: written anew from the volume's own header, with the encrypted keys copied from
+/// the disk. So nobody who writes to the disk meanwhile can change what was judged.
 fn private_header(host: &Host, closed: &Closed) -> Result<File> {
     let layout = closed.header.newest();
     let (layout, uuid) = layout.context("the LUKS2 header cannot be read")?;
@@ -105,11 +105,11 @@ fn private_header(host: &Host, closed: &Closed) -> Result<File> {
 
 /// Opens an encrypted volume. `source`: the passphrase's source, as messages name it.
 ///
-/// The volume's key is in the table of the device, and not in the kernel's keyring: there, `cryptsetup resize`
-/// would ask for a passphrase, which kubelet gives to no call that grows a volume.
+/// The volume's key is in the table of the device, not in the kernel's keyring. With the keyring, `cryptsetup resize`
+/// would need a passphrase, which kubelet gives to no call that grows a volume.
 ///
-/// Only the passphrase counts: a token of the header (a key in the kernel's keyring, a TPM) would open the volume
-/// whatever the passphrase is, and is not in the header that cryptsetup is given.
+/// Only the passphrase opens the volume. A token of the header (a key in the kernel's keyring, a TPM) would open it
+/// with any passphrase, so the header for cryptsetup has no tokens.
 pub fn open(
     host: &Host,
     config: &Luks,
@@ -123,7 +123,7 @@ pub fn open(
     let header = private_header(host, closed).with_context(|| format!("opening {id}"))?;
     let command = cryptsetup(host.limits.activate, lock)
         .args(["open", "--type", "luks2", "--tries=1"])
-        // One after the other, so that the memory of `pbkdf_memory` is needed only once.
+        // Passphrases of several calls are checked one after the other, so that `pbkdf_memory` is needed only once.
         .args(["--serialize-memory-hard-pbkdf", "--disable-keyring"])
         .args(read_only.then_some("--readonly"))
         .args(config.allow_discards.then_some("--allow-discards"))
@@ -157,13 +157,13 @@ pub fn open(
     }
 }
 
-/// Closes an encrypted volume; the kernel forgets its key. Fails while somebody has it open.
+/// Closes an encrypted volume, after which the kernel has forgotten its key. Fails while somebody has it open.
 pub fn close(host: &Host, name: &str, lock: &Lock) -> Result<(), ToolError> {
     let command = cryptsetup(host.limits.activate, lock).args(["close"]);
     host.run(&command.operand(name)).map(drop)
 }
 
-/// Makes the device inside a volume of `vg` as large as its volume, also while it is in use.
+/// Makes the device inside a volume of `vg` as large as the volume, also while it is in use.
 pub fn resize(
     host: &Host,
     vg: &VgName,

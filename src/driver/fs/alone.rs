@@ -1,5 +1,5 @@
-//! Tells without blkid which filesystem is on a device, where that is beyond doubt. Where it is not, blkid is
-//! asked: its list of what can be on a device is longer.
+//! Names the filesystem on a device without blkid, if there is no doubt. Otherwise blkid is asked, which knows more
+//! kinds of content.
 
 use std::io;
 
@@ -11,18 +11,17 @@ use crate::names::FsType;
 /// How many bytes of the device's head are read. The last place of a superblock is at 64 KiB, and the ring of a ZFS
 /// label begins before 256 KiB.
 const HEAD: usize = 256 << 10;
-/// How many bytes of the device's tail are read. md 0.90 and the vendors' RAIDs have their superblocks there, at most
-/// 257 sectors or 128 KiB before the end.
+/// How many bytes of the device's tail are read. md 0.90 and vendors' RAIDs have their superblocks there, at most 257
+/// sectors or 128 KiB before the end.
 const TAIL: u64 = 256 << 10;
-/// The last bytes of the tail, where DRBD, LVM's neighbours and most vendors' RAIDs have their superblocks. All of
-/// these bytes must be zero.
+/// How many of the last bytes must be zero. DRBD and most vendors' RAIDs have their superblocks there.
 const LAST: u64 = 16 << 10;
 const SECTOR: usize = 512;
 const PAGE: u64 = 4096;
 
-/// The type of the filesystem whose valid superblock is `found`. `None`: its checksum is wrong or not known here, or
-/// there are signs of something else. That may have the filesystem inside (a RAID), or be in use beside it. Data of the
-/// filesystem itself can look like such a sign. Then blkid decides, too.
+/// The type of the filesystem whose valid superblock is `found`. `None`: blkid must decide. Then the superblock's
+/// checksum is wrong or of an unknown kind, or there are signs of other content: a RAID with this filesystem inside, or
+/// content beside it. The filesystem's own data can look like such a sign.
 pub fn named(device: &impl ReadAt, size: u64, found: &Superblock) -> io::Result<Option<FsType>> {
     let mut pages = Pages::new(HEAD);
     let head = pages.bytes();
@@ -36,7 +35,7 @@ pub fn named(device: &impl ReadAt, size: u64, found: &Superblock) -> io::Result<
         return Ok(None);
     };
     let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
-    // Boot code and partition tables; LVM's label is in one of the first four sectors.
+    // Boot code and partition tables are before the superblock. LVM's label is in one of the first four sectors.
     let before = match found.family {
         Family::Ext => 1024,
         Family::Xfs => 0,
@@ -65,7 +64,7 @@ fn read(device: &impl ReadAt, into: &mut [u8], offset: u64) -> io::Result<()> {
     fill(device, into, offset).map_err(|(_, error)| error)
 }
 
-/// Whether these bytes, which lie at `offset` of the device, have the mark of another content.
+/// Whether these bytes, which lie at `offset` of the device, contain the mark of other content than `own`.
 fn has_others(bytes: &[u8], offset: u64, size: u64, own: Family) -> bool {
     let at = |index: usize| offset.saturating_add(index.saturating_mul(SECTOR) as u64);
     bytes.chunks(SECTOR).enumerate().any(|(index, sector)| {
@@ -88,12 +87,12 @@ fn type_by(head: &[u8], family: Family) -> Option<FsType> {
     }
 }
 
-/// Source: libblkid's `superblocks/ext.c`. Without a checksum the magic number is all that an ext has.
+/// Source: libblkid's `superblocks/ext.c`. An ext without a checksum has only the magic number.
 fn ext(fields: &Fields) -> Option<FsType> {
     const COMPAT_HAS_JOURNAL: u32 = 0x4;
     const RO_COMPAT_METADATA_CSUM: u32 = 0x400;
-    // The features that ext2 and ext3 know: filetype, recover and meta_bg; sparse_super, large_file and
-    // btree_dir.
+    // The features of ext2 and ext3. In the first constant: filetype, recover and meta_bg. In the second: sparse_super,
+    // large_file and btree_dir.
     const INCOMPAT_OF_EXT3: u32 = 0x16;
     const RO_COMPAT_OF_EXT3: u32 = 0x7;
     const TEST_FILESYSTEM: u32 = 0x4;

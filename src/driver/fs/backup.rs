@@ -1,4 +1,4 @@
-//! A backup superblock of an ext whose beginning is gone, and whether the ext was ever used.
+//! A backup superblock of an ext whose beginning is gone.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -26,7 +26,7 @@ pub struct Backup {
     pub block_size: u64,
     /// When it was written, in seconds since the epoch.
     pub written: u64,
-    /// Whether a mke2fs that was killed may have left it: see [`is_unused`].
+    /// Whether a killed mke2fs may have left it: see [`is_unused`].
     pub is_unused: bool,
 }
 
@@ -43,8 +43,8 @@ impl Backup {
         })
     }
 
-    /// Whether a removed volume may have left it: it was written before this volume was made. A clock that has begun
-    /// at 1970, as one without a battery does, says nothing: no ext had backups before September 2001.
+    /// Whether a removed volume may have left it: it was written before this volume was created. A time before
+    /// September 2001 proves nothing: then no ext had backups, and a clock without a battery begins at 1970.
     pub(super) fn is_older(&self, past: Past) -> bool {
         const FIRST: u64 = 1_000_000_000;
         match past {
@@ -53,8 +53,8 @@ impl Backup {
         }
     }
 
-    /// The commands that show what is left of the filesystem on `device`, and repair it. The repair destroys data that
-    /// was written after the backup.
+    /// The commands that show the rest of the filesystem on `device`, and repair it. The repair destroys data that was
+    /// written after the backup.
     pub fn repair(&self, device: &Path) -> String {
         let size = self.block_size;
         let block = self.offset.checked_div(size).unwrap_or(0);
@@ -67,7 +67,7 @@ impl fmt::Display for Backup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { offset, uuid, .. } = self;
         write!(f, "an ext backup superblock at byte {offset} (UUID {uuid}")?;
-        // The end of the year 9999, the last that can be written. What is on a disk may be more.
+        // The end of the year 9999, the last time that can be printed. The number on a disk may be larger.
         let written = Duration::from_secs(self.written.min(253_402_300_799));
         if let Some(time) = SystemTime::UNIX_EPOCH.checked_add(written) {
             write!(f, ", written {}", format_rfc3339_seconds(time))?;
@@ -76,9 +76,9 @@ impl fmt::Display for Backup {
     }
 }
 
-/// Whether all that mke2fs writes before its first backup is on the device, as mke2fs leaves it: the descriptor of the
-/// first group, the root directory's inode, and the beginning of the journal. A mount changes these. So nobody has
-/// used this ext: its mke2fs was killed before it wrote the first superblock, which it does last.
+/// Whether nobody has used this ext: mke2fs, which writes the primary superblock last, was killed before that. Then
+/// everything that mke2fs writes before its first backup is as mke2fs leaves it: the descriptor of the first group, the
+/// root directory's inode, and the beginning of the journal. A mount changes these.
 ///
 /// Sources: e2fsprogs lib/ext2fs/closefs.c, `ext2fs_flush2`, and mkjournal.c; the kernel's
 /// Documentation/filesystems/ext4, "Group Descriptors", "Inode Table" and "Journal".
@@ -86,7 +86,7 @@ pub(super) fn is_unused(device: &impl ReadAt, backup: &Backup) -> bool {
     is_as_made(device, backup).unwrap_or(false)
 }
 
-/// `None`: something of it cannot be read, or is in another place.
+/// `None`: a part cannot be read, or is in another place.
 fn is_as_made(device: &impl ReadAt, backup: &Backup) -> Option<bool> {
     let at_block = |block: u64, length: usize| {
         let at = block.checked_mul(backup.block_size)?;
@@ -101,7 +101,7 @@ fn is_as_made(device: &impl ReadAt, backup: &Backup) -> Option<bool> {
         0 => 128,
         _ => usize::from(superblock.le16(0x58)?),
     };
-    // Inode 1 is the first of the table, and the root directory has inode 2.
+    // The root directory has inode 2, and the table begins with inode 1.
     let inodes = at_block(group.inode_table, inode_size.checked_mul(2)?)?;
     let root = Fields(inodes.get(inode_size..)?);
     Some(
@@ -111,7 +111,7 @@ fn is_as_made(device: &impl ReadAt, backup: &Backup) -> Option<bool> {
     )
 }
 
-/// What the descriptor of the first group says.
+/// The descriptor of the first group.
 struct Group {
     inode_table: u64,
     used_inodes: u32,
@@ -131,8 +131,8 @@ impl Group {
     }
 }
 
-/// How many inodes a new ext has in use at most: ten that are reserved, `lost+found`, and a file each for orphans and
-/// for the quotas of projects.
+/// How many inodes a new ext uses at most: ten reserved ones, `lost+found`, and one file each for orphans and for
+/// project quotas.
 fn new_inodes(superblock: &Fields) -> Option<u32> {
     let orphans = superblock.le32(0x5C)? & COMPAT_ORPHAN_FILE != 0;
     let projects = superblock.le32(0x64)? & RO_COMPAT_PROJECT != 0;
@@ -141,8 +141,8 @@ fn new_inodes(superblock: &Fields) -> Option<u32> {
         .checked_add(projects.into())
 }
 
-/// Whether this inode is that of a directory with nothing but `lost+found` in it, with times of its mkfs alone. mke2fs
-/// writes no nanoseconds, and the kernel does.
+/// Whether this inode is a directory that contains only `lost+found`, and whose times are all of the mkfs. mke2fs
+/// writes no nanoseconds; the kernel does.
 fn is_new_root(inode: &Fields, mkfs: RangeInclusive<u64>) -> Option<bool> {
     const TIMES: [usize; 3] = [0x8, 0xC, 0x10];
     const NANOSECONDS: [usize; 3] = [0x84, 0x88, 0x8C];
@@ -161,7 +161,7 @@ fn is_new_root(inode: &Fields, mkfs: RangeInclusive<u64>) -> Option<bool> {
     )
 }
 
-/// Whether it has no journal, or one that holds nothing and never did. A backup superblock says where that is.
+/// Whether the ext has no journal, or one that was never used. A backup superblock has the journal's place.
 fn is_new_journal(
     superblock: &Fields,
     at_block: impl Fn(u64, usize) -> Option<Vec<u8>>,
@@ -182,7 +182,8 @@ fn is_new_journal(
     Some(journal.is_ext_journal() && !journal.is_used_journal()?)
 }
 
-/// The first block of a file, by the root of its tree of extents. A large journal has more extents than the root holds.
+/// The first block of a file, by the root of its tree of extents. The root may point to further nodes: a large journal
+/// has more extents than fit into the root.
 fn first_extent(
     root: &Fields,
     at: usize,

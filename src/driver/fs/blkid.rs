@@ -5,8 +5,8 @@ use anyhow::{Context, Result};
 use crate::host::{Command, Host, Node, Output};
 use crate::names::{Filesystem, Foreign, FsType, Shown};
 
-/// blkid(8): "the specified token was not found, or no identification", which it also answers for
-/// a device that it cannot read. Only reading it ourselves tells the two apart.
+/// blkid(8): "the specified token was not found, or no identification". blkid gives the same code if it cannot read the
+/// device. Only the driver's own reading tells the two apart.
 const NOTHING: i32 = 2;
 /// blkid(8): "ambivalent low-level probing result".
 const AMBIVALENT: i32 = 8;
@@ -16,18 +16,18 @@ pub enum Probed {
     /// blkid finds nothing; the device may also be unreadable.
     Nothing,
     Filesystem(Filesystem),
-    /// Something else: LUKS, a partition table, a RAID member, an unknown filesystem.
+    /// Other content: LUKS, a partition table, a RAID member, an unknown filesystem.
     Other(Foreign),
     Several,
 }
 
-/// Asks blkid what is on `device`: probing it now, all kinds of content, no cache.
+/// Asks blkid what is on `device`. blkid probes the device for all kinds of content, and uses no cache.
 pub fn probe(host: &Host, device: &Node) -> Result<Probed> {
     ask(host, device, &[])
 }
 
-/// Asks only which of the driver's filesystems is on `device`. blkid of util-linux 2.41 gives up at the
-/// first error, and other kinds are looked for in places that these do not need.
+/// Asks only which of the driver's filesystems is on `device`. blkid of util-linux 2.41 gives up at the first place
+/// that it cannot read. Asked only for these filesystems, it reads fewer places.
 pub fn probe_filesystems(host: &Host, device: &Node) -> Result<Probed> {
     ask(host, device, &["--match-types", "ext2,ext3,ext4,xfs,btrfs"])
 }
@@ -44,8 +44,8 @@ fn ask(host: &Host, device: &Node, more: &[&str]) -> Result<Probed> {
     Ok(parse(&output))
 }
 
-/// Whether wipefs(8) lists several signatures; with `--no-act` it changes nothing. blkid of util-linux
-/// 2.41 and 2.42 exits with 2 for these too, as for nothing at all; that of 2.36 and 2.38 with 8.
+/// Whether wipefs(8) lists several signatures. With `--no-act`, wipefs changes nothing. For several signatures, blkid
+/// of util-linux 2.36 and 2.38 exits with 8, but that of 2.41 and 2.42 with 2, as for nothing at all.
 pub fn has_several(host: &Host, device: &Node) -> Result<bool> {
     let command = Command::reads("wipefs", host.limits.query)
         .args(["--no-act", "--noheadings", "--output", "TYPE"])
@@ -58,7 +58,7 @@ pub fn has_several(host: &Host, device: &Node) -> Result<bool> {
 
 fn are_several(types: &str) -> bool {
     let mut types = types.split_whitespace();
-    // A copy of a partition table or of a superblock is one of the same.
+    // A second signature of the same type is a copy of the first, for example of a partition table.
     types
         .next()
         .is_some_and(|first| types.any(|next| next != first))
@@ -81,7 +81,7 @@ fn parse(output: &Output) -> Probed {
             Err(_) => Probed::Other(kind.shown()),
         },
         (_, None, Some(table)) => Probed::Other(format!("a partition table ({table})").shown()),
-        // blkid found something that it has no type for: that is not nothing.
+        // blkid found content without a type. The device is not blank.
         (_, None, None) => Probed::Other("something that blkid cannot name".shown()),
     }
 }

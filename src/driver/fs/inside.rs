@@ -1,13 +1,13 @@
-//! Signs of data that count only where nothing of a removed volume can be: inside an encrypted volume. Elsewhere they
-//! may be its remains, since they carry no time.
+//! Signs of data that count only inside an encrypted volume, where a removed volume cannot have left them. They carry
+//! no time, so on a plain volume they may be such remains.
 
 use super::scan::Past;
 use super::superblock::{Fields, btrfs, xfs};
 
-/// Where xfs and btrfs keep copies of their superblocks on a device of `size` bytes: the offsets of their pages.
+/// The offsets of the pages where xfs and btrfs keep copies of their superblocks on a device of `size` bytes.
 ///
-/// mkfs.xfs makes 4 groups, with stripes 8 to 32, and none larger than 1 TiB, each with a copy. Not covered: other
-/// numbers (`-d agcount`), and groups that it has moved by a stripe.
+/// Each group of an xfs has a copy. mkfs.xfs makes 4 groups, or 8 to 32 on a striped device, none larger than 1 TiB.
+/// Not covered: other numbers of groups (`-d agcount`), and groups that mkfs.xfs has moved by a stripe.
 pub(super) fn copies(size: u64) -> impl Iterator<Item = u64> {
     const BTRFS: [u64; 2] = [64 << 20, 256 << 30];
     const LARGEST_GROUP: u64 = 1 << 40;
@@ -21,7 +21,7 @@ pub(super) fn copies(size: u64) -> impl Iterator<Item = u64> {
     all.filter(move |at| *at < size)
 }
 
-/// The content whose sign begins `bytes`, which lie at `offset`.
+/// The content whose sign is at the beginning of `bytes`, which lie at `offset`.
 pub(super) fn in_sector(bytes: &[u8], offset: u64, past: Past) -> Option<&'static str> {
     if past != Past::Nothing {
         return None;
@@ -41,15 +41,15 @@ pub(super) fn in_sector(bytes: &[u8], offset: u64, past: Past) -> Option<&'stati
     }
 }
 
-/// A group of xfs begins with a superblock.
+/// Whether these are the first bytes of an xfs group, which begins with a superblock.
 fn is_xfs_copy(fields: &Fields, offset: u64) -> Option<bool> {
     let found = xfs(fields, offset)?;
     let group = found.block_size.checked_mul(fields.be32(84)?.into())?;
     Some(offset != 0 && offset.is_multiple_of(group))
 }
 
-/// A group's header, or the root of one of its trees, which has no neighbours. Source: the kernel's
-/// `fs/xfs/libxfs/xfs_format.h`, `xfs_agf`, `xfs_agi` and `xfs_btree_block`.
+/// Whether this is a header of an xfs group, or the root of one of its trees. A root has no neighbours. Source: the
+/// kernel's `fs/xfs/libxfs/xfs_format.h`, `xfs_agf`, `xfs_agi` and `xfs_btree_block`.
 fn is_xfs_block(fields: &Fields) -> Option<bool> {
     const HEADERS: [&[u8; 4]; 2] = [b"XAGF", b"XAGI"];
     const TREES: [&[u8; 4]; 7] = [

@@ -1,5 +1,4 @@
-//! The filesystem on a device: what is there, making one, checking, growing. What may be done is
-//! decided elsewhere.
+//! Reads, makes, checks and grows the filesystem on a device. `volume/decide` decides what may be done.
 
 pub mod alone;
 mod backup;
@@ -15,7 +14,7 @@ mod tools;
 /// Requests to the process that reads devices.
 pub const EXAMINE: &str = "examine";
 pub const SUPERBLOCK: &str = "superblock";
-/// With one of these: first has the disk keep what was written.
+/// Follows one of these requests: flushes the device first, so that the disk keeps everything written.
 pub const FLUSH: &str = "flush";
 
 pub use backup::Backup;

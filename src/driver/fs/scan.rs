@@ -1,5 +1,4 @@
-//! Looks at a device on which blkid finds nothing: can everything that matters be read, and does a
-//! copy of a superblock say that it held an ext?
+//! Examines a device that may be blank: reads every place where data leaves signs, and looks for copies of superblocks.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,14 +22,14 @@ use crate::names::{Bytes, Shown};
 
 /// How much of a device's head and of its tail is read completely.
 ///
-/// This holds everything that libblkid looks at on its own account (`libblkid/src/superblocks/*.c`,
-/// `partitions/*.c`). The farthest are, at the head: LUKS2's second header (4 MiB), VMFS (2 MiB), UDF's anchor
-/// (1 MiB), ZFS labels (512 KiB), btrfs (64 KiB). At the tail: Promise RAID (3087 sectors), ZFS labels (512 KiB
-/// and what rounds to 256 KiB), md 0.90 (128 KiB), DDF (257 sectors), GPT (a sector). blkid reads further only
-/// if a structure in this range points there.
+/// In this range is everything that libblkid reads in each case (`libblkid/src/superblocks/*.c`, `partitions/*.c`). The
+/// places that are farthest from the ends are, in the head: LUKS2's second header (4 MiB), VMFS (2 MiB), UDF's anchor
+/// (1 MiB), ZFS labels (512 KiB), btrfs (64 KiB). In the tail: Promise RAID (3087 sectors), ZFS labels (512 KiB,
+/// rounded to 256 KiB), md 0.90 (128 KiB), DDF (257 sectors), GPT (a sector). blkid reads further only if a structure
+/// in this range points there.
 const END: u64 = 8 << 20;
 
-/// How much is read at once, in whole pages: what most disks take as one request, or a few.
+/// How much is read at once, in whole pages. Most disks take this as one request or a few.
 const CHUNK: usize = 1 << 20;
 
 /// How much of the head, and how much of the tail, [`Extent::Marks`] reads.
@@ -39,17 +38,17 @@ const MARKED: u64 = 384 << 10;
 /// How many places of a backup superblock [`Extent::Marks`] reads, a page each.
 const MARKED_PLACES: usize = 60;
 
-/// A page, the least that the kernel reads of a device.
+/// A page, the smallest part of a device that the kernel reads.
 const PAGE: u64 = 4 << 10;
 
-/// A sector: no superblock begins at anything less.
+/// A sector. Every superblock begins at a whole sector.
 const SECTOR: usize = 512;
 
 /// Bytes at the beginning of a new volume that lvcreate zeroes by default. Source: lvcreate(8), `--zero`.
 pub const ZEROED: u64 = 4 << 10;
 
-/// Up to this size blkid takes a device for a floppy disk, and looks for no RAID and no DRBD.
-/// Source: libblkid, `BLKID_FL_TINY_DEV`.
+/// blkid takes a device of up to this size for a floppy disk, and does not look for RAID and DRBD. Source: libblkid,
+/// `BLKID_FL_TINY_DEV`.
 pub const TINY: u64 = 1440 << 10;
 
 /// How much of a device is examined.
@@ -57,10 +56,10 @@ pub const TINY: u64 = 1440 << 10;
 #[strum(serialize_all = "lowercase")]
 pub enum Extent {
     Whole,
-    /// The same, and it stays in the page cache for blkid, which reads it next.
+    /// Like `Whole`, but the data stays in the page cache for blkid, which reads next.
     Cached,
-    /// At most 1 MiB, where most kinds of content have their marks: for a device that was all zero a moment
-    /// ago, and to which the kernel has counted no write since.
+    /// At most 1 MiB, where most kinds of content have their marks. For a device that was all zero a moment ago, if the
+    /// kernel has counted no write since.
     Marks,
 }
 
@@ -69,30 +68,30 @@ pub struct Examination {
     /// The first place that could not be read. Nothing was looked at after it.
     pub unreadable: Option<Unreadable>,
     pub backup: Option<Backup>,
-    /// The first that is older than the volume: what a removed volume left, if the volume is as old as LVM says.
+    /// The first backup that is older than the volume. If LVM's creation time is right, a removed volume left it.
     pub older: Option<Backup>,
-    /// A mark at a place where blkid looks for it. blkid should have named what it belongs to.
+    /// A mark of content that blkid knows, at the place where blkid looks for it. blkid should have named the content.
     pub signature: Option<String>,
     pub is_zero: bool,
-    /// Byte offset of the first sector that is not zero. Only the sectors that lvcreate zeroes are searched; in a
-    /// volume of at most [`TINY`] bytes, where blkid does not look for everything, all are.
+    /// Byte offset of the first sector that is not zero, among the sectors that lvcreate zeroes. In a volume of at most
+    /// [`TINY`] bytes, where blkid does not look for everything, all sectors are searched.
     pub written: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreadable {
-    /// In bytes from the beginning, accurate to a page.
+    /// Bytes from the beginning of the device, accurate to a page.
     pub offset: u64,
     pub error: String,
 }
 
-/// What a device may still hold of the past.
+/// Which remains of removed volumes a device may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Past {
-    /// Remains of removed volumes. They are older than this volume, which was made at this time, in seconds since the
-    /// epoch. 0: nobody knows when.
+    /// Remains that are older than this volume, which was created at this time, in seconds since the epoch. 0: the time
+    /// is not known.
     Before(u64),
-    /// Nothing: inside an encrypted volume, since each has a key of its own.
+    /// None: this is the device inside an encrypted volume, and each such volume has its own key.
     Nothing,
 }
 
@@ -121,8 +120,8 @@ const NOTHING: &str = "nothing";
 /// A device that is open, and its name.
 pub type Opened<'a> = (&'a Arc<File>, &'a Path);
 
-/// Reads a device, which the caller has claimed. `flush`: flushes the device before and after the reading, so that the
-/// disk keeps what was written. lvcreate does not flush: after a power cut, data that it wiped could show again.
+/// Reads a device that the caller has claimed. `flush`: flushes the device before and after, so that the disk keeps
+/// everything written. lvcreate does not flush: after a power cut, data that lvcreate wiped could show again.
 pub fn scan(
     host: &Host,
     (size, past): (Bytes, Past),
@@ -135,8 +134,8 @@ pub fn scan(
     asked(host, claim, super::EXAMINE, words.chain(flush))
 }
 
-/// Reads the superblock of the filesystem on a device. `None` if none is valid. With the device's `size` it also
-/// tells whether the filesystem is alone there.
+/// Reads the superblock of the filesystem on a device. `None`: none is valid. With the device's `size`, also finds out
+/// whether the device holds nothing else: see [`Superblock::alone`].
 pub fn superblock_of(
     host: &Host,
     size: Option<Bytes>,
@@ -146,15 +145,16 @@ pub fn superblock_of(
     asked(host, device, super::SUPERBLOCK, size)
 }
 
-/// Has the disk keep what mkfs has written, and reads the superblock of the new filesystem. `None` if none is valid.
+/// Flushes the device, so that the disk keeps everything mkfs has written. Then reads the superblock of the new
+/// filesystem. `None`: none is valid.
 ///
-/// mkfs.xfs has the disk keep nothing: after a power cut a disk may have the superblock, which mkfs writes last, and not
-/// the rest. Source: xfsprogs' `libxfs/linux.c`, `platform_flush_device`.
+/// mkfs.xfs does not flush: after a power cut, a disk may have the superblock, which mkfs writes last, but not the
+/// rest. Source: xfsprogs' `libxfs/linux.c`, `platform_flush_device`.
 pub fn superblock_of_new(host: &Host, device: Opened) -> Result<Option<Superblock>> {
     asked(host, device, super::SUPERBLOCK, [super::FLUSH.to_owned()])
 }
 
-/// Has a device read in a process of its own: a read of a failing disk may never come back, and a process can be left
+/// Has another process read a device. A read of a failing disk may never return, and then that process can be left
 /// behind.
 pub(crate) fn asked<T: DeserializeOwned>(
     host: &Host,
@@ -179,7 +179,7 @@ pub fn examine(device: &impl ReadAt, size: u64, past: Past, extent: Extent) -> E
         Extent::Marks => (MARKED, MARKED_PLACES),
     };
     let head = 0..size.min(end);
-    // From a whole page on, lest a superblock be cut in two.
+    // The tail begins at a whole page, so that no superblock is cut in two.
     let tail_start = size.saturating_sub(end);
     let tail = head.end.max(tail_start.saturating_sub(tail_start % PAGE))..size;
     let between = head.end..tail.start;
@@ -230,7 +230,8 @@ impl Examination {
         }
     }
 
-    /// Keeps the first of those that count, and of the others, and whether there is one of another filesystem.
+    /// Keeps the first backup that is older than the volume, and the first other. Marks them as used if backups of
+    /// several filesystems are found.
     fn take_backup(&mut self, found: Backup, past: Past) {
         let first = if found.is_older(past) {
             &mut self.older
@@ -244,15 +245,15 @@ impl Examination {
     }
 }
 
-/// Where an ext that was made on a device of `size` bytes keeps copies of its superblock: the places within `between`,
-/// a page each, in ascending order. A few hundred at most, so that a disk reads them in seconds.
+/// The places within `between` where an ext that was made on a device of `size` bytes keeps copies of its superblock.
+/// Each is a page; they ascend. There are a few hundred at most, so a disk reads them in seconds.
 ///
-/// ext keeps copies at the beginning of group 1 and of those whose number is a power of 3, 5 or 7
-/// (`sparse_super`); without that feature in every group; with `sparse_super2` in group 1 and in
-/// the last one. Groups are as large as mke2fs makes them: one block of bitmap describes them. Not
-/// covered: other sizes (`mke2fs -g`, `-N`), filesystems of one group, and `-E num_backup_sb=0`.
+/// With `sparse_super`, ext keeps copies at the beginning of group 1 and of each group whose number is a power of 3, 5
+/// or 7. Without it, in every group. With `sparse_super2`, in group 1 and in the last group. This assumes mke2fs's own
+/// size of a group: one block of bitmap describes it. Not covered: other sizes (`mke2fs -g`, `-N`), filesystems of one
+/// group, and `-E num_backup_sb=0`.
 ///
-/// Where nothing of the past can be, those of xfs and btrfs too.
+/// With [`Past::Nothing`], also the places of xfs and btrfs.
 fn places(size: u64, past: Past, between: &Range<u64>) -> Vec<Range<u64>> {
     let mut pages = copies_of_ext(size);
     if past == Past::Nothing {
@@ -270,10 +271,10 @@ fn copies_of_ext(size: u64) -> BTreeSet<u64> {
     let mut pages = BTreeSet::new();
     for log_block_size in 10..=16 {
         let block = 1_u64 << log_block_size;
-        // EXT2_MAX_CLUSTERS_PER_GROUP: a count of 16 bits, in eights.
+        // EXT2_MAX_CLUSTERS_PER_GROUP: a number of 16 bits, and a multiple of 8.
         let group = block.saturating_mul(block.saturating_mul(8).min(65_528));
         let mut push = |number: u64, group: u64| {
-            // Blocks of 1 KiB begin at 1: the same page.
+            // With blocks of 1 KiB, groups begin one block later, which is in the same page.
             let at = number.checked_mul(group);
             pages.extend(at.map(|at| at.saturating_sub(at % PAGE)));
         };
@@ -285,7 +286,7 @@ fn copies_of_ext(size: u64) -> BTreeSet<u64> {
                 .take_while(|number| number.checked_mul(group).is_some_and(|at| at < size))
                 .for_each(|number| push(number, group));
         }
-        // The last group may be too small to be one.
+        // If the last group would be too small, mke2fs leaves it out.
         let last = size.saturating_sub(1).checked_div(group).unwrap_or(0);
         push(last, group);
         push(last.saturating_sub(1), group);

@@ -1,6 +1,6 @@
-//! A second opinion on "nothing": the marks of what begins beyond the first 4 KiB, which must be zero in any case.
-//! blkid wants more than a mark, and answers "nothing" for what is damaged, and for what it could not read at that
-//! moment. Neither makes a volume blank.
+//! Marks of content, for a second opinion if blkid finds nothing. blkid needs more than a mark: it also finds nothing
+//! if the content is damaged, or could not be read at that moment. Such a volume is not blank. All marks are beyond the
+//! first 4 KiB, which must be zero in any case.
 
 /// Each mark: its content's name, its offset in bytes, its bytes. Sources: libblkid's
 /// `superblocks/*.c`.
@@ -8,10 +8,10 @@
 const MARKS: &[(&str, u64, &[u8])] = &[
     ("a swap header", 4096 - 10, b"SWAPSPACE2"),
     ("an md superblock", 4096, &MD),
-    // Its UUID's first half; blkid of util-linux 2.41 wants its checksum to be right too.
+    // The mark is the first half of a fixed UUID. blkid of util-linux 2.41 also needs a right checksum.
     ("a bcache superblock", 4096 + 24, &[0xC6, 0x85, 0x73, 0xF6, 0x4E, 0x1A, 0x45, 0xCA]),
     ("a bcachefs superblock", 4096 + 24, &[0xC6, 0x85, 0x73, 0xF6, 0x66, 0xCE, 0x90, 0xA9]),
-    // At the end of the first page, of which arm64 has three sizes.
+    // At the end of the first page. arm64 has three sizes of a page.
     ("a swap header", 8192 - 10, b"SWAPSPACE2"),
     ("a swap header", 16_384 - 10, b"SWAPSPACE2"),
     ("a swap header", 32_768 - 10, b"SWAPSPACE2"),
@@ -44,14 +44,14 @@ pub(super) fn in_sector(sector: &[u8], offset: u64, size: u64) -> Option<&'stati
         .iter()
         .find(|(_, place, mark)| is_at(*place, mark))
         .map(|(name, ..)| *name);
-    // The two versions of md's superblock that are at the end: 1.0 and 0.90.
+    // md's superblocks of the versions 1.0 and 0.90 are at the end of the device.
     let ends = [
         size.checked_sub(8192).map(|at| round_down(at, 4096)),
         round_down(size, 65_536).checked_sub(65_536),
     ];
     let is_md = || ends.into_iter().flatten().any(|place| is_at(place, &MD));
-    // LUKS2 has its second header at one of these, by the size of the first (cryptsetup's
-    // docs/on-disk-format-luks2.pdf, "Binary Header").
+    // The place of LUKS2's second header depends on the size of the first (cryptsetup's docs/on-disk-format-luks2.pdf,
+    // "Binary Header").
     let is_luks = || {
         sector.starts_with(b"SKUL\xBA\xBE")
             && offset.is_power_of_two()
@@ -63,7 +63,7 @@ pub(super) fn in_sector(sector: &[u8], offset: u64, size: u64) -> Option<&'stati
         .or_else(|| is_zfs(sector, offset, size).then_some("a ZFS label"))
 }
 
-/// ZFS has two labels of 256 KiB at each end, and in the second half of each a ring of uberblocks.
+/// ZFS has two labels of 256 KiB at each end of a device. The second half of a label is a ring of uberblocks.
 fn is_zfs(sector: &[u8], offset: u64, size: u64) -> bool {
     const LABEL: u64 = 256 << 10;
     const LABELS: u64 = 2 * LABEL;
@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    /// Searches a device of `size` bytes that is blank but for these bytes.
+    /// Searches a device of `size` bytes that contains only these bytes, at `place`.
     fn found(size: u64, place: u64, bytes: &[u8]) -> Option<&'static str> {
         let offset = place - place % 512;
         let at = usize::try_from(place - offset).unwrap();

@@ -1,4 +1,4 @@
-//! Reads superblocks of the filesystems that this driver makes: the primary one, and ext's backups.
+//! Reads superblocks of the filesystems that this driver makes: the primary one and ext's backups.
 //!
 //! Layouts: the kernel's `Documentation/filesystems/ext4/super.rst`, `fs/xfs/libxfs/xfs_format.h`
 //! (big-endian) and `include/uapi/linux/btrfs_tree.h`.
@@ -13,7 +13,7 @@ use crate::host::Uncached;
 use crate::names::{FsType, with_hyphens};
 
 pub trait ReadAt {
-    /// Reads some bytes at `offset`, as pread(2) does: 0 of them means that nothing is there.
+    /// Reads bytes at `offset` and returns their number, like pread(2). 0: the end of the device.
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
 }
 
@@ -46,13 +46,13 @@ impl Family {
     }
 }
 
-/// How a filesystem was left. Only ext shows that here.
+/// In which condition a filesystem was left. Only ext's superblock shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Condition {
     Unknown,
-    /// A crash left a log, which its next mount or check replays.
+    /// A crash left a log that the next mount or check must replay.
     LogToReplay,
-    /// The kernel has met errors in it that no check has mended.
+    /// The kernel has found errors that no check has repaired.
     Errors,
 }
 
@@ -63,31 +63,31 @@ pub struct Superblock {
     pub uuid: String,
     pub size: u64,
     pub block_size: u64,
-    /// The fewest bytes that the filesystem reads or writes at once: the sectors that it was made for.
+    /// The smallest unit, in bytes, in which the filesystem reads and writes: the sector that it was made for.
     pub sector: u64,
     pub condition: Condition,
-    /// When it was made or last written, whichever is later, in seconds since the epoch. xfs and
-    /// btrfs have no time in their superblocks.
+    /// The later of two times: when it was made, and when it was last written. In seconds since the epoch. Superblocks
+    /// of xfs and btrfs have no time.
     pub newest_time: Option<u64>,
-    /// Whether its mkfs has not ended. mkfs.xfs clears that last of all. mkfs.btrfs writes its magic
-    /// number last, and mke2fs its superblock, after all else is on the disk: an ext that has one is
-    /// whole, unless the disk has lost what it said to have written.
+    /// Whether its mkfs has not ended. mkfs.xfs clears this flag last of all, and mkfs.btrfs writes its magic number
+    /// last. mke2fs writes the superblock last, after everything else is on the disk. So an ext with a superblock is
+    /// whole, unless the disk lost data that it had confirmed.
     pub in_progress: bool,
-    /// Whether a part of it is on another device: a disk of a btrfs, or the journal of an ext.
+    /// Whether a part of the filesystem is on another device: another disk of a btrfs, or the journal of an ext.
     pub is_part: bool,
-    /// The largest size that it can be given, in bytes. `None`: no size of a volume is too large.
+    /// The largest size to which it can grow, in bytes. `None`: it can fill each volume.
     pub largest: Option<u64>,
-    /// Its tool grows it by whole steps of so many bytes, or by less than a step more.
+    /// The unit of growth, in bytes: if there is less room than this, its tool may not grow it.
     pub step: u64,
-    /// The bytes of its log that statfs(2) does not count: only of an xfs.
+    /// The size of an xfs's log in bytes, which statfs(2) does not count.
     pub log: u64,
-    /// The type, where it is beyond doubt that this filesystem is alone on the device: see [`named`].
+    /// The filesystem's type, if it is certain that nothing else is on the device: see [`named`].
     pub alone: Option<FsType>,
 }
 
 impl Superblock {
-    /// The size of this filesystem, of which statfs(2) says that it has `shown`. The kernel writes the superblock of an
-    /// xfs that it has grown to its log first, so that of the disk may be older.
+    /// The size of this filesystem. `shown`: its size by statfs(2). After growing an xfs, the kernel writes the
+    /// superblock to the log first, so the superblock on the disk may be older.
     pub fn covers(&self, shown: Option<u64>) -> u64 {
         match (self.family, shown) {
             (Family::Xfs, Some(shown)) => self.size.max(shown.saturating_add(self.log)),
@@ -95,7 +95,7 @@ impl Superblock {
         }
     }
 
-    /// Whether its tool could make it larger on a device of `device` bytes.
+    /// Whether its tool could still grow it on a device of `device` bytes.
     pub fn has_room(&self, shown: Option<u64>, device: u64) -> bool {
         device.saturating_sub(self.covers(shown)) >= self.step
     }
@@ -103,10 +103,10 @@ impl Superblock {
 
 const PRIMARY_EXT: u64 = 1024;
 
-/// How many bytes hold all fields below: the last is `s_mkfs_time_hi` of ext.
+/// How many bytes contain all fields below, the last of which is ext's `s_mkfs_time_hi`.
 const LONGEST: usize = 1024;
 
-/// The primary superblock of the filesystem on `device`. None: there is no valid one.
+/// The primary superblock of the filesystem on `device`. `None`: there is no valid one.
 pub fn read_primary(device: &impl ReadAt) -> io::Result<Option<Superblock>> {
     let readers: [(u64, Reader); 3] = [(PRIMARY_EXT, ext), (0, xfs), (64 << 10, btrfs)];
     for (offset, reader) in readers {
@@ -119,8 +119,8 @@ pub fn read_primary(device: &impl ReadAt) -> io::Result<Option<Superblock>> {
     Ok(None)
 }
 
-/// The ext superblock in `bytes`, which lie at `offset` of the device, if it is a backup. None: it
-/// is not one, or by its own geometry it does not belong to this place.
+/// The backup superblock of an ext in `bytes`, which lie at `offset` of the device. `None`: it is no backup, or its own
+/// fields say that it belongs to another place.
 pub fn ext_backup(bytes: &[u8], offset: u64) -> Option<Superblock> {
     ext(&Fields(bytes), offset).filter(|_| offset != PRIMARY_EXT)
 }
@@ -137,8 +137,8 @@ pub fn bytes(device: &impl ReadAt, offset: u64, length: usize) -> io::Result<Opt
     }
 }
 
-/// Fills `into` from `offset`. An error comes with the offset up to which bytes could be read: the kernel hands out
-/// what is good before a page that cannot be read.
+/// Fills `into` from `offset`. An error has the offset up to which bytes could be read: the kernel returns the good
+/// bytes before a page that cannot be read.
 pub(super) fn fill(
     device: &impl ReadAt,
     mut into: &mut [u8],
@@ -184,7 +184,7 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         return None;
     }
     if offset != PRIMARY_EXT {
-        // A backup is the first block of its group, and names the group.
+        // A backup is the first block of its group, and has the group's number.
         let block = whole(offset, block_size)?;
         let group = whole(block.checked_sub(first_block)?, blocks_per_group)?;
         if group == 0 || block >= blocks || !names_group(fields, group)? {
@@ -206,27 +206,28 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         block_size,
         sector: block_size,
         condition,
-        // Very old tools leave `s_mkfs_time` 0. Growing rewrites the backups, `s_wtime` with them.
+        // Very old tools leave `s_mkfs_time` 0. Growing rewrites the backups, with a new `s_wtime`.
         newest_time: Some(newest_time_of_ext(fields)?),
         in_progress: false,
         // `s_journal_inum`: the journal is a file of the filesystem itself.
         is_part: has_journal && fields.le32(0xE0)? == 0,
         largest: largest_ext(fields, block_size, incompat & INCOMPAT_64BIT != 0),
-        // A group with no room for its own tables is left out. Source: Linux' fs/ext4/resize.c, `ext4_resize_fs`.
+        // The kernel leaves out a last group that has no room for its own tables. Source: Linux' fs/ext4/resize.c,
+        // `ext4_resize_fs`.
         step: blocks_per_group.saturating_mul(block_size),
         log: 0,
         alone: None,
     })
 }
 
-/// Whether a backup is that of this group. The number has 16 bits: e2fsprogs writes the largest for every group that has
-/// a larger one. Kernels before 5.18 leave 0 in the backups that they rewrite when they grow the filesystem.
+/// Whether a backup belongs to this group. Its field has 16 bits: if a group's number is larger, e2fsprogs writes the
+/// largest of 16 bits. Kernels before 5.18 write 0 into backups when they grow the filesystem.
 fn names_group(backup: &Fields, group: u64) -> Option<bool> {
     let named = backup.le16(0x5A)?;
     Some(named == 0 || named == u16::try_from(group).unwrap_or(u16::MAX))
 }
 
-/// When an ext was made, written or mounted last. A time has 32 bits, and 8 more after 2106.
+/// When an ext was last made, written or mounted. A time has 32 bits, and 8 more in another field for years after 2106.
 fn newest_time_of_ext(fields: &Fields) -> Option<u64> {
     let time = |low: usize, high: usize| -> Option<u64> {
         Some(u64::from(fields.le32(low)?) | u64::from(fields.byte(high)?) << 32)
@@ -237,8 +238,8 @@ fn newest_time_of_ext(fields: &Fields) -> Option<u64> {
     Some(made.max(written).max(mounted))
 }
 
-/// The largest size of an ext: its blocks, without the feature `64bit`, and its inodes have numbers of 32 bits. Source:
-/// Linux' fs/ext4/resize.c, `ext4_resize_fs`; e2fsprogs resize/main.c.
+/// The largest size of an ext. Its inodes have numbers of 32 bits, and so have its blocks without the feature `64bit`.
+/// Source: Linux' fs/ext4/resize.c, `ext4_resize_fs`; e2fsprogs resize/main.c.
 fn largest_ext(fields: &Fields, block_size: u64, is_64bit: bool) -> Option<u64> {
     let group = u64::from(fields.le32(0x20)?).checked_mul(block_size)?;
     let groups = u64::from(u32::MAX).checked_div(u64::from(fields.le32(0x28)?))?;
@@ -298,14 +299,14 @@ fn log_of_xfs(fields: &Fields, block_size: u64) -> Option<u64> {
 }
 
 pub(super) fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
-    // mkfs.btrfs writes the second one while it is at work (BTRFS_MAGIC_TEMPORARY).
+    // While mkfs.btrfs is at work, the second of these magic numbers is there (BTRFS_MAGIC_TEMPORARY).
     let in_progress = match &fields.array(0x40)? {
         b"_BHRfS_M" => false,
         b"!BHRfS_M" => true,
         _ => return None,
     };
     let block_size = u64::from(fields.le32(0x90)?);
-    // `dev_item.total_bytes`: the share of this device. A superblock names its own place.
+    // `dev_item.total_bytes`: the size of the part on this device. Below, the superblock's own offset is compared.
     let size = fields.le64(0xD1)?;
     if fields.le64(0x30)? != offset || !block_size.is_power_of_two() || size == 0 {
         return None;
@@ -329,12 +330,12 @@ pub(super) fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
     })
 }
 
-/// How many of `part` make up `all`. None: no whole number of them.
+/// `all` divided by `part`. `None`: the division leaves a remainder.
 fn whole(all: u64, part: u64) -> Option<u64> {
     all.is_multiple_of(part).then(|| all.checked_div(part))?
 }
 
-/// Bytes from the beginning of a superblock.
+/// The bytes of a superblock, from its beginning.
 pub(super) struct Fields<'a>(pub &'a [u8]);
 
 impl Fields<'_> {
@@ -363,7 +364,7 @@ impl Fields<'_> {
         self.be32(0) == Some(0xC03B_3998) && matches!(self.be32(4), Some(3 | 4))
     }
 
-    /// Whether it ever held anything: the number of its next transaction, and where its log begins.
+    /// Whether this journal was ever used, by the number of its next transaction and the beginning of its log.
     pub(super) fn is_used_journal(&self) -> Option<bool> {
         Some(self.be32(0x18)? != 1 || self.be32(0x1C)? != 0)
     }

@@ -1,4 +1,4 @@
-//! The tools of each filesystem.
+//! Runs the tools of each filesystem.
 
 use std::path::Path;
 
@@ -8,17 +8,17 @@ use crate::host::{Command, Host, Lock, Node, ToolError};
 use crate::names::FsType;
 use crate::volume::Permit;
 
-/// No blocks kept for root, which a pod's volume has no use for; tables are cleared by the kernel
-/// after mounting; no discard on a volume that was just allocated.
+/// Options of mke2fs. Reserve no blocks for root, which a pod's volume does not need. Let the kernel clear the inode
+/// tables after the mount. Do not discard the blocks of a new volume.
 const EXT: &str = "-q -m 0 -E nodiscard,lazy_itable_init=1,lazy_journal_init=0";
-/// The journal, up to 1 GiB, is not cleared either: with this feature each of its blocks has a checksum
-/// made with the UUID. Without it, after a power cut the kernel could replay blocks that a removed
-/// volume's journal left in the same place.
+/// As above, but the journal, of up to 1 GiB, is not cleared either. This is safe only with `metadata_csum`, by which
+/// each block of the journal has a checksum that depends on the UUID. Otherwise, after a power cut, the kernel could
+/// replay blocks that the journal of a removed volume left in the same place.
 const EXT4: &str = "-q -m 0 -O metadata_csum -E nodiscard,lazy_itable_init=1,lazy_journal_init=1";
-/// No discard.
+/// Options of mkfs.xfs and mkfs.btrfs: do not discard.
 const XFS_AND_BTRFS: &str = "-q -K";
 
-/// Runs mkfs on a device that holds nothing. `again`: it may overwrite what a killed mkfs left.
+/// Runs mkfs on a blank device. `again`: the device may hold what a killed mkfs left, and mkfs may overwrite that.
 pub fn mkfs(
     host: &Host,
     permit: Permit,
@@ -29,7 +29,8 @@ pub fn mkfs(
 ) -> Result<(), ToolError> {
     let fs = permit.used();
     let (tool, options) = mkfs_of(fs, more);
-    // mke2fs needs no -F for a device that is neither mounted nor busy, and with it would not look.
+    // mke2fs gets no -F: it needs none for a device that is neither mounted nor busy, and with -F it would not check
+    // that.
     let force = (again && !fs.is_ext()).then_some("-f");
     let command = Command::writes(tool, host.limits.make)
         .stdin(lock.file())
@@ -38,7 +39,7 @@ pub fn mkfs(
     host.run(&command.device(device)).map(drop)
 }
 
-/// The tool, and the driver's own options, which `more` follow.
+/// The tool, and the driver's own options. `more`: the config's options, which come after these.
 fn mkfs_of(fs: FsType, more: &[&str]) -> (&'static str, &'static str) {
     match fs {
         FsType::Ext2 => ("mkfs.ext2", EXT),
@@ -50,17 +51,17 @@ fn mkfs_of(fs: FsType, more: &[&str]) -> (&'static str, &'static str) {
     }
 }
 
-/// Whether an option of mke2fs may leave out a feature that was asked for: `-O`, or a type of use, a
-/// type, an operating system, a revision. Several may be in one word, with a value at its end.
+/// Whether this option of mke2fs may switch off a feature: `-O`, a usage type (`-T`), a type (`-t`), an operating
+/// system (`-o`), a revision (`-r`). One word may have several letters, and a value at its end.
 fn may_decide_features(word: &str) -> bool {
     word.starts_with('-') && word.contains(['O', 'T', 't', 'o', 'r'])
 }
 
-/// Checks an ext before it is mounted for writing, and repairs what is safe to repair. `all`: even a clean one, as
-/// resize2fs demands before it grows one that is not mounted. xfs and btrfs recover when they are mounted, and
-/// repairing them before that destroys data.
+/// Checks an ext before it is mounted for writing, and repairs what is safe to repair. `all`: checks also a clean one,
+/// as resize2fs demands before it grows an unmounted ext. xfs and btrfs are not checked: they recover when they are
+/// mounted, and a repair before that destroys data.
 pub fn check(host: &Host, device: &Node, all: bool, lock: &Lock) -> Result<(), ToolError> {
-    // e2fsck(8): 1 is "errors corrected", 2 is "reboot", which only a mounted root would need.
+    // e2fsck(8): 1 is "errors corrected"; 2 is "reboot", which only a mounted root filesystem would need.
     let command = Command::writes("e2fsck", host.limits.check)
         .stdin(lock.file())
         .args(["-p"])
@@ -70,15 +71,16 @@ pub fn check(host: &Host, device: &Node, all: bool, lock: &Lock) -> Result<(), T
     host.run(&command).map(drop)
 }
 
-/// Advice for an e2fsck that failed: it may not know a feature of the filesystem. It exits with the same code then as
+/// Advice for a failed e2fsck. It may be too old for a feature of the filesystem, and its exit code is then the same as
 /// for errors.
 pub const IF_E2FSCK_IS_OLD: &str = "if e2fsck asks for a newer version, install a newer e2fsprogs or mount the volume \
      on another node";
 
-/// Whether e2fsck finds errors in an ext, which [`check`] would have to repair. Writes nothing, and so does not replay
-/// the journal. Only an ext that says that something is wrong is read as a whole.
+/// Whether e2fsck finds errors in an ext, which [`check`] would have to repair. e2fsck writes nothing here, so it does
+/// not replay the journal. It reads the whole filesystem only if the superblock says that something is wrong.
 pub fn has_errors(host: &Host, device: &Node) -> Result<bool, ToolError> {
-    // e2fsck(8): 4 is "errors left uncorrected". With 8 it gave up, also where it does not know a feature.
+    // e2fsck(8): 4 is "errors left uncorrected". 8 means that it gave up, for example because it does not know a
+    // feature.
     let command = Command::reads("e2fsck", host.limits.check)
         .args(["-n"])
         .accept(&[0, 4]);

@@ -1,4 +1,4 @@
-//! Closes the devices of a process that must not wait for them.
+//! Closes the devices of a process that must not wait for the close.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,14 +11,14 @@ use nix::unistd::getppid;
 
 /// The first word of the command line that runs [`close_last`].
 ///
-/// The last close of a block device waits for each page that is being read from it, and no signal ends
-/// that wait (source: the kernel's block/bdev.c, `blkdev_flush_mapping`). A reader that is killed leaves
-/// such pages. So where a tool was stopped, a process of its own closes the devices of this process
-/// last, and this process can end while the disk does not answer.
+/// The last close of a block device waits for each page that is being read from the device, and no signal ends that
+/// wait (source: the kernel's block/bdev.c, `blkdev_flush_mapping`). A killed reader leaves such pages. So if a tool
+/// was stopped, the driver starts a process that keeps its devices open and closes them last. Then the driver itself
+/// can end while the disk does not answer.
 pub const CLOSE_LAST: &str = "close-last";
 
-/// The numbers and the descriptors' links of the block devices that a process has open. An error: it is
-/// ending, or has ended.
+/// The block devices that a process has open: the number of each, and its link in `/proc/pid/fd`. An error: the process
+/// is ending, or has ended.
 fn devices_of(process: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let links = fs::read_dir(process.join("fd"))?.flatten();
     let links: Vec<_> = links.map(|link| link.path()).collect();
@@ -49,10 +49,10 @@ pub fn close_last() -> io::Result<()> {
     let number = fs::metadata("/proc/self/fd/0")?.rdev();
     let process = Path::new("/proc").join(parent.to_string());
     loop {
-        // Also after the descriptor has gone: the close itself takes a moment longer.
+        // Sleeps also after the descriptor is gone, since the close itself takes a moment longer.
         let is_open = devices_of(&process).map(|all| all.iter().any(|(open, _)| *open == number));
         sleep(PAUSE);
-        // Of a process that is ending, only its end tells that all is closed.
+        // If the parent is ending, its devices are known to be closed only when it has ended.
         if getppid() != parent || matches!(is_open, Ok(false)) {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! A run of a tool: which program, with which arguments, and what it inherits.
+//! A run of a tool: the program, its arguments, and the files that it inherits.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -16,16 +16,16 @@ use crate::names::{folded, quoted};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
     Tool(&'static str),
-    /// This executable, for work that may hang in the kernel and so must not be done in-process.
+    /// This executable, for work that may hang in the kernel and therefore needs a process of its own.
     Myself(&'static str),
-    /// A driver's executable, called as kubelet calls it, with the config that is beside it.
+    /// A driver's executable, called as kubelet calls it, with the config beside that executable.
     Driver(PathBuf),
 }
 
-/// Whether a tool changes anything, which decides how it is stopped at its limit.
+/// Whether a tool changes anything. This decides how the tool is stopped at its time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// The tool only reads. It is killed.
+    /// The tool only reads. It gets SIGKILL at once.
     Reads,
     /// The tool changes a volume. It gets SIGTERM first, so that it can leave the volume whole.
     Writes,
@@ -34,10 +34,10 @@ pub enum Effect {
 /// The device of a volume, for a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// The kernel's own node of the device. While somebody has the device open, the node leads to no other one.
+    /// The kernel's own node of the device. While somebody has the device open, the node leads to no other device.
     pub(crate) path: PathBuf,
-    /// The name that people see: when they repeat a command, the node's number may belong to another
-    /// device.
+    /// The device's name in a command that people see. When they repeat the command, the node's number may belong to
+    /// another device.
     pub(crate) name: PathBuf,
 }
 
@@ -56,16 +56,16 @@ pub struct Command {
     pub(super) held: Option<Arc<File>>,
     /// A file of the driver's own that an option names by this descriptor.
     pub(super) handed_on: Option<Arc<OwnedFd>>,
-    /// The process that answers this command stays, to answer the next one: see [`Self::asks`].
+    /// Whether the process that answers this command stays for the next one: see [`Self::asks`].
     pub(super) stays: bool,
-    /// It runs also after the driver was told to stop: see [`Self::undoes`].
+    /// Whether it runs even after the driver was told to stop: see [`Self::undoes`].
     pub(super) undoes: bool,
     has_operands: bool,
 }
 
 impl Command {
-    /// A tool that changes nothing with the arguments that it gets. The tool crate runs only those that have a
-    /// function here.
+    /// A run of a tool that changes nothing with its arguments. The tool crate can run only the tools that have a
+    /// public function here.
     pub(crate) fn reads(tool: &'static str, limit: Duration) -> Self {
         Self::new(Program::Tool(tool), limit, Effect::Reads)
     }
@@ -82,8 +82,8 @@ impl Command {
         Self::new(Program::Myself(work), limit, effect)
     }
 
-    /// Asks this executable about a device. A process of its own answers, and stays for what this call asks
-    /// next; if the device does not answer, that process is left behind.
+    /// Asks this executable about a device. Another process answers, and stays for this call's next questions. If the
+    /// device does not answer, that process is left behind.
     pub(crate) fn asks(work: &'static str, device: Arc<File>, limit: Duration) -> Self {
         Self {
             stays: true,
@@ -91,7 +91,8 @@ impl Command {
         }
     }
 
-    /// Runs it also after the driver was told to stop, for a moment: it takes back what the driver has begun.
+    /// Lets the command run for a moment even after the driver was told to stop, because it undoes a step of the
+    /// driver.
     pub fn undoes(mut self) -> Self {
         self.undoes = true;
         self
@@ -126,21 +127,20 @@ impl Command {
         self
     }
 
-    /// Adds options that tell the tool how to answer. A person who repeats the command does not need them, so its
-    /// line leaves them out.
+    /// Adds options that tell the tool how to answer. The command line for people leaves them out.
     pub fn unseen<I: IntoIterator<Item: Into<OsString>>>(mut self, args: I) -> Self {
         debug_assert!(!self.has_operands, "an option after an operand");
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
-    /// Adds an operand. The first one is preceded by `--`, so that none is read as an option.
+    /// Adds an operand. Puts `--` before the first operand, so that no operand is read as an option.
     pub fn operand(self, operand: impl Into<OsString>) -> Self {
         let operand = operand.into();
         self.shown_as(operand.clone(), operand)
     }
 
-    /// Adds the device of a volume as an operand. People are shown its name.
+    /// Adds the device of a volume as an operand. The command line for people has the device's name.
     pub fn device(self, node: &Node) -> Self {
         self.shown_as(node.path.clone().into(), node.name.clone().into())
     }
@@ -160,23 +160,23 @@ impl Command {
         self
     }
 
-    /// Gives the tool this open file as its standard input (otherwise /dev/null).
+    /// Gives the tool this open file as its standard input, which is /dev/null otherwise.
     ///
-    /// A lock file goes along this way: the lock then lasts as long as the tool, even when the
-    /// driver is killed. The file is empty, so the tool reads the same as from /dev/null.
+    /// A tool inherits a lock file in this way: then the lock lasts as long as the tool, even if the driver is killed.
+    /// The lock file is empty, so the tool reads the same as from /dev/null.
     pub fn stdin(mut self, file: Arc<File>) -> Self {
         self.stdin = Some(file);
         self
     }
 
-    /// Has the tool inherit a lock file where its standard input is something else.
+    /// Lets the tool inherit a lock file, if its standard input is needed for another file.
     pub fn holds(mut self, file: Arc<File>) -> Self {
         self.held = Some(file);
         self
     }
 
-    /// Has the tool open a file that has no name, by this option. A person who repeats the command has no such file, so
-    /// its line leaves the option out.
+    /// Lets the tool open a file without a name, by this option. The command line for people leaves the option out,
+    /// since they have no such file.
     pub(crate) fn hands_on(self, option: &str, file: File) -> Self {
         let number = file.as_raw_fd();
         let mut command = self.unseen([format!("{option}=/proc/self/fd/{number}")]);

@@ -1,4 +1,4 @@
-//! Finds and reads the config, if nobody but root could have written it, or the driver.
+//! Finds and reads the config. Refuses it if anybody but root could have written it, or the driver.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,11 +10,11 @@ use super::trust::{require_roots, require_roots_on_the_way};
 use crate::config::{Config, FILE_VARIABLE, Loaded};
 use crate::names::Shown;
 
-/// Reads the config of the driver `exe`: the file that the environment names (`variable`), which must
-/// exist, or else the file beside the driver, if there is one.
+/// Reads the config of the driver `exe`: the file that the environment names (`variable`), which must exist. Without
+/// `variable`, the file beside the driver, if there is one.
 ///
-/// A problem is part of the result: calls that bring a volume up fail with it, calls that take one
-/// down go on with the defaults, in the mode and with the log that the file names.
+/// A problem is part of the result. Calls that bring a volume up fail with it. Calls that take a volume down go on with
+/// the defaults, but with `attach` and `log` of the file.
 pub fn load(kernel: &Kernel, exe: &Path, variable: Option<&OsStr>) -> Loaded {
     let variable = variable.filter(|path| !path.is_empty());
     let file = variable.map_or_else(|| exe.with_file_name("config.toml"), PathBuf::from);
@@ -23,8 +23,8 @@ pub fn load(kernel: &Kernel, exe: &Path, variable: Option<&OsStr>) -> Loaded {
             config,
             problem: None,
         },
-        // A mistyped key elsewhere, or loose permissions, must not make kubelet attach the volumes
-        // of a node that does not attach.
+        // A mistake in another key, or wrong permissions of the file, must not switch a node without attach mode to
+        // attach mode.
         Err(problem) => {
             let bytes = kernel.read_bytes(&file).unwrap_or_default();
             Loaded {
@@ -44,14 +44,14 @@ fn read(kernel: &Kernel, exe: &Path, file: &Path, is_named: bool) -> Result<Conf
         file: file.to_string_lossy().into_owned(),
         ..Config::default()
     };
-    // The usual way to say "no file".
+    // /dev/null is the usual way to name no file.
     if is_named && file == Path::new("/dev/null") {
         return Ok(none());
     }
     let is_link = fs::read_link(file).is_ok();
     let bytes = match kernel.read_bytes(file) {
         Ok(bytes) => bytes,
-        // A dangling link must not mean "no config": that would allow what the config forbids.
+        // A dangling link must not count as a missing config: that would allow what the config forbids.
         Err(e) if e.kind() == io::ErrorKind::NotFound && !is_link && !is_named => return Ok(none()),
         Err(e) => {
             let what = if is_named {

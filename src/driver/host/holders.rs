@@ -15,7 +15,7 @@ use crate::names::{Foreign, Shown, VgName};
 pub struct Process {
     pub pid: u32,
     pub command: Foreign,
-    /// How it holds it: "open file /…", "working directory /…".
+    /// How the process holds it, for example as an open file or as its working directory.
     pub what: Foreign,
     pub age: Duration,
 }
@@ -26,7 +26,7 @@ impl fmt::Display for Process {
     }
 }
 
-/// A list of processes for a message, cut after the fifth.
+/// A list of processes for a message. It ends after the fifth.
 pub fn name_them(processes: &[impl fmt::Display]) -> String {
     const MOST: usize = 5;
     let mut names: Vec<String> = processes
@@ -40,7 +40,7 @@ pub fn name_them(processes: &[impl fmt::Display]) -> String {
     names.join(", ")
 }
 
-/// The processes that hold the lock on `file`, and not those that wait for it.
+/// The processes that hold the lock on `file`, without those that wait for it.
 pub fn of_file(kernel: &Kernel, file: &Path) -> Vec<Process> {
     of_lock(kernel, |target| {
         (target == file).then(|| "holds the lock".shown())
@@ -50,7 +50,7 @@ pub fn of_file(kernel: &Kernel, file: &Path) -> Vec<Process> {
 /// The processes that hold a lock of LVM for which a command on the volume group `vg` waits. Without `vg`: the
 /// processes that hold any lock of LVM.
 pub fn of_lvm_lock(kernel: &Kernel, vg: Option<&VgName>) -> Vec<Process> {
-    // Source: lvm2 lib/locking/file_locking.c: V_<group>, and P_global for all.
+    // The lock's file is V_<group>, or P_global for all groups. Source: lvm2 lib/locking/file_locking.c.
     let dir = Path::new("/run/lock/lvm");
     of_lock(kernel, |target| {
         let counts = match vg {
@@ -65,7 +65,7 @@ fn of_lock(kernel: &Kernel, what: impl Fn(&Path) -> Option<Foreign>) -> Vec<Proc
     let search = Search::new(kernel);
     search.find(|pid| {
         search.open_files(pid).find_map(|(number, target)| {
-            // It may be another process that locked it through this descriptor. Source: proc(5),
+            // A process counts also if another process took the lock through the same open file. Source: proc(5),
             // `/proc/pid/fdinfo`, since Linux 4.1.
             let info = || kernel.read_of(pid, &format!("fdinfo/{number}"));
             let is_locked = || info().lines().any(|line| line.starts_with("lock:"));
@@ -74,7 +74,7 @@ fn of_lock(kernel: &Kernel, what: impl Fn(&Path) -> Option<Foreign>) -> Vec<Proc
     })
 }
 
-/// The processes that keep a mount busy, which is at each of these paths.
+/// The processes that keep a mount busy. `mount_points`: all paths of the mount.
 pub fn of_mount(kernel: &Kernel, mount_points: &[PathBuf]) -> Vec<Process> {
     let is_there = |target: &Path| mount_points.iter().any(|path| target.starts_with(path));
     let search = Search::new(kernel);
@@ -110,9 +110,8 @@ impl fmt::Display for Opener {
     }
 }
 
-/// Each block device that another process has open, once for each descriptor, as far as a [`Search`]
-/// gets. Only nodes below some `/dev` are looked at, and of them only those on devtmpfs or tmpfs, which
-/// always answer.
+/// Each block device that another process has open, once for each descriptor, as far as a [`Search`] gets in its time.
+/// Looks only at nodes below a directory `dev`, and only on devtmpfs or tmpfs, which always answer.
 pub fn of_devices(kernel: &Kernel) -> Vec<(DeviceNumber, Opener)> {
     let search = Search::new(kernel);
     let mut found = Vec::new();
@@ -126,7 +125,7 @@ pub fn of_devices(kernel: &Kernel) -> Vec<(DeviceNumber, Opener)> {
         for (descriptor, _) in files.filter(|(_, target)| may_be_disk(target)) {
             let info = kernel.read_of(pid, &format!("fdinfo/{descriptor}"));
             let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
-            // In octal. With O_PATH only a path was opened, and not the device.
+            // The flags are in octal. With O_PATH, only a path was opened, not the device.
             let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
             let file = proc_file(pid, &format!("fd/{descriptor}"));
             if let Some(flags) = flags.filter(|flags| flags & O_PATH == 0)
@@ -144,8 +143,8 @@ pub fn of_devices(kernel: &Kernel) -> Vec<(DeviceNumber, Opener)> {
     found
 }
 
-/// Whether a path may be a disk's node: it is below /dev, and is none of the nodes that every process has open, such as
-/// /dev/null.
+/// Whether a path may be a disk's node: it is below a directory `dev`, and is not a node like /dev/null that many
+/// processes have open.
 fn may_be_disk(path: &Path) -> bool {
     const OTHERS: [&str; 6] = ["null", "zero", "urandom", "pts", "shm", "tty"];
     let mut parts = path.components().map(Component::as_os_str);
@@ -155,7 +154,7 @@ fn may_be_disk(path: &Path) -> bool {
             .is_some_and(|node| OTHERS.iter().any(|one| node == *one))
 }
 
-/// Whether the mount with this id, in this table of mounts, is of a filesystem without any server.
+/// Whether the mount with this id, in this table of mounts, is a filesystem in memory, which always answers.
 fn is_in_memory(mountinfo: &str, id: u64) -> bool {
     let id = id.to_string();
     let row = mountinfo
@@ -174,8 +173,8 @@ pub fn command(kernel: &Kernel, pid: u32) -> Foreign {
     kernel.read_of(pid, "comm").shown()
 }
 
-/// Source: proc(5): the 22nd field of `/proc/pid/stat` is in clock ticks since the boot. For user space
-/// there are 100 of them in a second on every architecture.
+/// Source: proc(5): the 22nd field of `/proc/pid/stat` is in clock ticks since the boot. In user space, a second has
+/// 100 ticks on every architecture.
 fn age(kernel: &Kernel, pid: u32) -> Option<Duration> {
     const AFTER_NAME: usize = 22 - 3;
     let stat = kernel.read_of(pid, "stat");
@@ -187,15 +186,15 @@ fn age(kernel: &Kernel, pid: u32) -> Option<Duration> {
     uptime.checked_sub(Duration::from_millis(ticks.saturating_mul(10)))
 }
 
-/// A search among the other processes. It ends when its time is over, or the driver is told to stop:
-/// anybody may run many processes and have a million files open, and no call is to wait for that.
+/// A search among the other processes. It ends when its time is over, or when the driver is told to stop. A host may
+/// have any number of processes and open files, and no call must wait for all of them.
 pub struct Search<'a> {
     kernel: &'a Kernel,
     began: Instant,
 }
 
 impl<'a> Search<'a> {
-    /// Enough for thousands of processes with a hundred files each.
+    /// The longest time of a search: enough for thousands of processes with a hundred files each.
     const MOST: Duration = Duration::from_secs(2);
 
     pub fn new(kernel: &'a Kernel) -> Self {
@@ -207,8 +206,8 @@ impl<'a> Search<'a> {
         self.began.elapsed() < Self::MOST && !self.kernel.stopping()
     }
 
-    /// All processes but this one. The processes of this mount namespace come first. Those of pods are in other
-    /// namespaces, and a pod may make them slow to read.
+    /// All processes but this one, with the processes of this mount namespace first. The processes of pods are in other
+    /// namespaces, and a pod could make them slow to read.
     pub fn processes(&self) -> impl Iterator<Item = u32> {
         let own = std::process::id();
         let ours = mount_namespace(self.kernel, "self");

@@ -24,17 +24,17 @@ use super::paths::{DeviceNumber, block_device, proc_file};
 
 /// The few system calls that the driver makes itself, and the files that it reads.
 ///
-/// Every error is the kernel's, without a path: the caller knows what it wanted.
+/// Every error is the kernel's, without a path: the caller adds the path.
 pub struct Kernel {
     stop: Arc<AtomicBool>,
-    /// Made by the first that waits: most calls of kubelet are over before they wait for anything.
+    /// Made at the first wait. Most calls of kubelet end without one.
     wake: OnceCell<UnixStream>,
 }
 
 #[allow(clippy::unused_self)] // having the kernel is what allows a function to use it
 impl Kernel {
-    /// The handlers of signals are installed, not the signals blocked: a blocked mask would be inherited by every
-    /// tool and make it deaf to SIGTERM.
+    /// Installs handlers of signals. Blocking the signals instead would also block SIGTERM in every tool, which
+    /// inherits the mask.
     pub fn new() -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGTERM, SIGINT, SIGHUP] {
@@ -58,10 +58,10 @@ impl Kernel {
 
     /// Reads a small file of /proc, /sys or the driver's own directory.
     pub fn read(&self, path: &Path) -> io::Result<String> {
-        // Lossy: a mount point may be named in bytes that are not UTF-8, and must not hide others.
+        // Bytes that are not UTF-8 are replaced: one mount point with such a name must not hide the other mounts.
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         if path.starts_with("/sys") {
-            // The kernel gives all of an attribute at once. Source: Linux' Documentation/filesystems/sysfs.rst.
+            // One read gives a whole attribute. Source: Linux' Documentation/filesystems/sysfs.rst.
             let mut page = [0; 4096];
             let length = File::open(path)?.read(&mut page)?;
             return Ok(text(page.get(..length).unwrap_or_default()));
@@ -69,28 +69,28 @@ impl Kernel {
         fs::read(path).map(|bytes| text(&bytes))
     }
 
-    /// Reads what the kernel tells of another process, and at most 16 MiB of that: the process itself may
-    /// have made it long. Nothing if there is no such process or file.
+    /// Reads at most 16 MiB of a file about another process in /proc, since that process may make the file long. Empty
+    /// if there is no such process or file.
     pub fn read_of(&self, pid: u32, name: &str) -> String {
         const MOST: u64 = 16 << 20;
         let mut bytes = Vec::new();
         if let Ok(file) = File::open(proc_file(pid, name)) {
-            // Bytes read before an error count: a process may end at any time.
+            // A process may end at any time, so the bytes before an error are used.
             let _ = file.take(MOST).read_to_end(&mut bytes);
         }
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Reads a file that a person writes: a regular one of at most 1 MiB, so that nothing in its
-    /// place (a FIFO, a device) can hold up the call.
+    /// Reads a file that a person writes. It must be a regular file of at most 1 MiB: a FIFO or a device could make the
+    /// call wait.
     pub fn read_bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
         at_most_a_mebibyte(open_regular(path)?)
     }
 
-    /// Reads a regular file, at most one byte more than `most`. What is read is in memory once, and wiped.
+    /// Reads at most `most` + 1 bytes of a regular file. Only one copy is in memory, and that is wiped.
     pub fn read_secret(&self, path: &Path, most: usize) -> io::Result<Zeroizing<Vec<u8>>> {
         let file = open_regular(path)?;
-        // As large as it ever gets: a buffer that grows would leave copies behind.
+        // The buffer has its full size from the beginning: growing would leave copies of a secret in memory.
         let most = most.saturating_add(1);
         let mut bytes = Zeroizing::new(Vec::with_capacity(most));
         file.take(most as u64).read_to_end(&mut bytes)?;
@@ -115,7 +115,7 @@ impl Kernel {
         Ok(names)
     }
 
-    /// The names in a directory one by one, however many there are. None if it cannot be read.
+    /// The names in a directory, one by one, since there may be any number. No names if it cannot be read.
     pub fn entries(&self, dir: &Path) -> impl Iterator<Item = String> + use<> {
         let entries = fs::read_dir(dir).into_iter().flatten();
         let entries = entries.map_while(io::Result::ok);
@@ -126,13 +126,13 @@ impl Kernel {
         fs::read_link(path)
     }
 
-    /// Where a path leads without links. Only for what must answer anyway, as kubelet's own directory.
+    /// The path without links. Only for paths that always answer, such as kubelet's own directory.
     pub fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
         fs::canonicalize(path)
     }
 
-    /// The number of the block device at `path`, if there is one. Paths outside /dev are not looked at:
-    /// a server that has died could keep the answer for ever.
+    /// The number of the block device at `path`, if there is one. Does not look at paths outside /dev, where a dead
+    /// network server could make the call wait for ever.
     pub fn device_number(&self, path: &Path) -> io::Result<Option<DeviceNumber>> {
         let goes_up = || path.components().any(|part| part == Component::ParentDir);
         if !path.starts_with("/dev") || goes_up() {
@@ -145,16 +145,16 @@ impl Kernel {
         }
     }
 
-    /// A file without a name, for cryptsetup, which ends with its last descriptor. It is in LVM's directory of /run,
-    /// since SELinux lets cryptsetup read files there, and not those of `memfd_create(2)`. Before LVM has made that
-    /// directory, memory has to do.
+    /// A file without a name, for cryptsetup. The file vanishes when its last descriptor is closed. It is in /run/lvm,
+    /// since SELinux lets cryptsetup read files there, but none of `memfd_create(2)`. If LVM has not made that
+    /// directory yet, `memfd_create` is used.
     pub(crate) fn unnamed_file(&self) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).mode(0o600);
         options.custom_flags(OFlag::O_TMPFILE.bits());
         options.open("/run/lvm").or_else(|_| {
             let flags = MemfdFlags::CLOEXEC;
-            // A node may allow only files that nobody can run, which kernels before 6.3 do not know. Source:
+            // A node may allow only files that cannot be executed. Kernels before 6.3 do not know this flag. Source:
             // the kernel's Documentation/userspace-api/mfd_noexec.rst.
             let file = match memfd_create("luks2-header", flags | MemfdFlags::NOEXEC_SEAL) {
                 Err(rustix::io::Errno::INVAL) => memfd_create("luks2-header", flags),
@@ -173,15 +173,15 @@ impl Kernel {
         fs::symlink_metadata(path).is_ok()
     }
 
-    /// When a file last changed, in seconds since the epoch, by the clock of then.
+    /// When a file last changed, in seconds since the epoch, by the host's clock at that time.
     pub fn changed(&self, path: &Path) -> Option<u64> {
         let changed = fs::metadata(path).ok()?.ctime();
         u64::try_from(changed).ok()
     }
 
-    /// Opens a block device for reading. While it is open, its number is given to no other device. `exclusive`: fails
-    /// with EBUSY while anything else (a mount, swap, another device) has claimed it. ENXIO: another device is at
-    /// `path`.
+    /// Opens a block device for reading. While it is open, the kernel gives its number to no other device. `exclusive`:
+    /// claims the device, and fails with EBUSY if a mount, swap or another device has claimed it. ENXIO: another device
+    /// is at `path`.
     pub(crate) fn open_device(
         &self,
         path: &Path,
@@ -199,7 +199,7 @@ impl Kernel {
         Ok(file)
     }
 
-    /// Makes a directory and those above it with mode 0750, as kubelet does.
+    /// Makes a directory and its missing parents with mode 0750, as kubelet does.
     pub(crate) fn make_dirs(&self, path: &Path) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o750).create(path)
     }
@@ -212,8 +212,9 @@ impl Kernel {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Becomes readable when a signal comes after this was first called. To be called before a
-    /// child is started, or its end may be missed; [`Kernel::stopping`] tells what came before.
+    /// A descriptor that becomes readable when a signal comes. Signals from before the first call do not count, so this
+    /// is called before a child is started: otherwise the child's end may be missed. For an earlier signal to stop, see
+    /// [`Kernel::stopping`].
     pub(super) fn watch(&self) -> io::Result<BorrowedFd<'_>> {
         if let Some(wake) = self.wake.get() {
             return Ok(wake.as_fd());
@@ -226,18 +227,18 @@ impl Kernel {
         Ok(self.wake.get_or_init(|| wake).as_fd())
     }
 
-    /// Waits until a signal comes, or one of `others` can be read. Waits at most for `most`; `None`: without end.
+    /// Waits until a signal comes or one of `others` can be read, but not longer than `most`. `None`: no limit.
     pub(super) fn wait<'a>(
         &'a self,
         others: impl Iterator<Item = BorrowedFd<'a>>,
         most: Option<Duration>,
     ) -> io::Result<()> {
         let timeout = most.map_or(PollTimeout::NONE, |most| {
-            // Rounded up, so that the last millisecond is slept and not spun.
+            // Rounded up: otherwise the callers would loop without sleeping during the last millisecond.
             let millis = most.as_millis().saturating_add(1);
             PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX)
         });
-        // Without a descriptor for it, a signal still interrupts the wait.
+        // If `watch` fails, a signal still interrupts the wait.
         let all = self.watch().into_iter().chain(others);
         let mut all: Vec<PollFd> = all.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         match poll(&mut all, timeout) {
@@ -253,7 +254,7 @@ impl Kernel {
     /// Waits for `most`. Returns early, with true, if the driver is told to stop.
     pub fn pause(&self, most: Duration) -> bool {
         let started = Instant::now();
-        // The end of a child wakes as well, also of one that ended before; the rest is waited for.
+        // The end of a child interrupts the wait, too, so this loop waits for the rest of the time.
         while !self.stopping()
             && let Some(left) = most.checked_sub(started.elapsed())
         {
@@ -263,13 +264,13 @@ impl Kernel {
     }
 }
 
-/// Takes out what signals have written, so that the next wait waits.
+/// Reads the bytes that signals have written, so that the next wait does not return at once.
 fn read_all(mut wake: impl Read) {
     let mut sink = [0; 64];
     while wake.read(&mut sink).is_ok_and(|length| length > 0) {}
 }
 
-/// Reads what a person writes, and no more than 1 MiB of it.
+/// Reads a person's text of at most 1 MiB.
 pub fn at_most_a_mebibyte(from: impl Read) -> io::Result<Vec<u8>> {
     const MOST: u64 = 1 << 20;
     let mut bytes = Vec::new();
@@ -291,9 +292,9 @@ fn open_regular(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Neither this process nor a tool that it starts leaves a core from now on: memory may hold a passphrase.
-/// A limit of one byte ends a core that would go to a program too, where 0 would not. Source: Linux'
-/// fs/coredump.c, `do_coredump`.
+/// From now on, neither this process nor a tool that it starts leaves a core, since memory may hold a passphrase. The
+/// limit is one byte: a limit of 0 does not prevent a core that is piped to a program. Source: Linux' fs/coredump.c,
+/// `do_coredump`.
 pub fn leave_no_core() -> io::Result<()> {
     Ok(setrlimit(Resource::RLIMIT_CORE, 1, 1)?)
 }

@@ -1,4 +1,4 @@
-//! The kernel's own log, from which a call takes why a system call of a tool failed.
+//! The kernel's log, which tells why a system call of a tool failed.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
@@ -8,8 +8,8 @@ use nix::libc::O_NONBLOCK;
 
 use crate::names::folded;
 
-/// The kernel's own log from some moment on: a tool says that a system call failed, the kernel says
-/// why. Without the right to read it, it is empty. Source: the kernel's
+/// The messages of the kernel's log from a certain moment on. A tool's message says that a system call failed; the
+/// kernel's log says why. Without the right to read the log, this is empty. Source: the kernel's
 /// `Documentation/ABI/testing/dev-kmsg`.
 pub struct KernelLog(Option<File>);
 
@@ -21,11 +21,11 @@ impl KernelLog {
         Self(file.open("/dev/kmsg").ok().and_then(at_end))
     }
 
-    /// Its messages about this device (`dm-3`), on one line of at most 2 KiB.
+    /// The messages about this device, such as `dm-3`, on one line of at most 2 KiB.
     pub fn about(self, device: &str) -> String {
-        /// One mount gives fewer messages than this.
+        /// More records than one mount causes.
         const MOST: usize = 10_000;
-        // Each read gives one record, and none once all were read.
+        // Each read returns one record. After the last record, a read fails.
         let lines = self.0.into_iter().flat_map(|file| {
             let lines = BufReader::new(file).lines();
             lines.map_while(Result::ok).take(MOST)
@@ -36,7 +36,7 @@ impl KernelLog {
     }
 }
 
-/// The message of a record, if it is about this device. The lines after it are not messages.
+/// The message of a record, if it is about this device. Only the record's first line is its message.
 fn message(record: &str, device: &str) -> Option<String> {
     let (_, text) = record.split_once(';')?;
     let rest = text.split(device).skip(1);

@@ -10,7 +10,7 @@ use nix::fcntl::OFlag;
 
 use super::{Kernel, selinux};
 
-/// A lock that is held. It ends when this and every child that got [`Lock::file`] are gone, and its file goes with it.
+/// A lock that is held. It ends when this and every child that got [`Lock::file`] are gone. Then its file is removed.
 #[derive(Debug)]
 pub struct Lock {
     // The file is closed before the path is dropped.
@@ -25,19 +25,19 @@ impl Lock {
     }
 }
 
-/// Where a lock file is, until nobody holds it.
+/// The path of a lock file, which is removed on drop if nobody holds the lock any more.
 #[derive(Debug)]
 struct LockPath(PathBuf);
 
 impl Drop for LockPath {
     fn drop(&mut self) {
-        // Opened again, so that a child that still works under the lock keeps it. One that stays, after a
-        // kill, is in nobody's way.
+        // Removes the file only if the lock can be taken again: a child may still hold it. A file that stays after a
+        // kill does no harm.
         if let Ok(file) = open(&self.0)
             && file.try_lock().is_ok()
             && is_at(&file, &self.0)
         {
-            // Version 0.1.0 makes files.
+            // Version 0.1.0 made files, not directories.
             let _ = fs::remove_dir(&self.0).or_else(|_| fs::remove_file(&self.0));
         }
     }
@@ -45,11 +45,12 @@ impl Drop for LockPath {
 
 #[allow(clippy::unused_self)] // having the kernel is what allows a function to use it
 impl Kernel {
-    /// Takes the flock(2) on `path`, which is made if missing, with its directory. `None` if somebody
-    /// holds it.
+    /// Takes the flock(2) on `path`, and makes `path` and its parent if they are missing. `None`: somebody holds the
+    /// lock.
     ///
-    /// A directory is made: SELinux takes a file from the tools that inherit it, if their domains may not read
-    /// it. LVM, mkfs and mount make files in /run, so they may read a directory that has the label of /run.
+    /// `path` is a directory, because of SELinux: it closes a file in tools that inherit it, if their domains may not
+    /// read it. LVM, mkfs and mount make files in /run, so their domains may read a directory that has the label of
+    /// /run.
     pub fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
         loop {
             let mut private = DirBuilder::new();
@@ -58,7 +59,7 @@ impl Kernel {
                 private.recursive(true).create(dir)?;
             }
             match private.recursive(false).create(path) {
-                // A domain that may not do this needs a policy of the node's own.
+                // A failure is ignored. A domain that may not set labels needs a rule in the node's own policy.
                 Ok(()) => _ = selinux::label_as(path, Path::new("/run")),
                 Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
                 Err(_) => {}
@@ -67,10 +68,10 @@ impl Kernel {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                 file => file?,
             };
-            // std's lock is flock(2), and closing the last descriptor is what unlocks: a child that
-            // still works under the lock keeps it.
+            // The lock of std is flock(2). It ends when the last descriptor is closed, so a child that inherited one
+            // keeps it.
             match file.try_lock() {
-                // Its holder may have removed it since it was opened.
+                // The last holder may have removed the file after this opened it.
                 Ok(()) if !is_at(&file, path) => {}
                 Ok(()) => {
                     return Ok(Some(Lock {
@@ -91,7 +92,7 @@ fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Whether this open file is the one that has this path.
+/// Whether this open file is still the file at this path.
 fn is_at(file: &File, path: &Path) -> bool {
     let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
     let named = fs::symlink_metadata(path).map(identity);
@@ -104,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    /// The processes of this test are threads: flock(2) goes by the open file.
+    /// Threads stand for processes in this test, since flock(2) belongs to the open file.
     #[test]
     fn a_lock_file_lasts_as_long_as_its_lock_and_never_has_two_holders() {
         let top = tempfile::tempdir().unwrap();

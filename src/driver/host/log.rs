@@ -18,16 +18,16 @@ use crate::config::LogTarget;
 use crate::names::{folded, folded_to};
 use crate::reply::Status;
 
-/// Collects what one call does and writes it as one entry at the end.
+/// Collects the fields of one call, and writes them as one entry at the call's end.
 ///
-/// The log never makes a call fail or wait: what cannot be written at once is dropped.
+/// The log never makes a call fail or wait: an entry that cannot be written at once is dropped.
 pub struct Log {
     started: Instant,
     subject: RefCell<Fields>,
     steps: RefCell<String>,
 }
 
-/// The fields of an entry, in order. No name is there twice, and no value has the end of a line.
+/// The fields of an entry, in order. Each name is there once, and no value contains a newline.
 type Fields = Vec<(&'static str, String)>;
 
 impl Default for Log {
@@ -41,7 +41,7 @@ impl Default for Log {
 }
 
 impl Log {
-    /// Adds a field to what the call is about: the volume, the pod, an ignored option.
+    /// Adds a field about the subject of the call: the volume, the pod, an ignored option.
     pub fn about(&self, key: &'static str, value: &str) {
         let value = folded_to(value, 256);
         let mut subject = self.subject.borrow_mut();
@@ -83,14 +83,14 @@ impl Log {
             LogTarget::None => {}
             LogTarget::Syslog => send(failed, &fields),
             LogTarget::File(path) => {
-                // O_NONBLOCK: a FIFO without a reader must not hold up the call.
+                // O_NONBLOCK: otherwise a FIFO without a reader would make the call wait.
                 let file = OpenOptions::new()
                     .append(true)
                     .create(true)
                     .mode(0o600)
                     .custom_flags(OFlag::O_NONBLOCK.bits() | OFlag::O_NOFOLLOW.bits())
                     .open(path);
-                // Past RLIMIT_FSIZE a write is an error then, and not the end of the call.
+                // With SIGXFSZ caught, a write beyond RLIMIT_FSIZE is an error, and does not kill the call.
                 let ignored = signal_hook::flag::register(SIGXFSZ, Arc::default());
                 if let (Ok(mut file), Ok(_)) = (file, ignored) {
                     let _ = file.write_all(&of_file(&fields));
@@ -102,7 +102,7 @@ impl Log {
 
 /// The line of a log file: a JSON object, which begins with the time.
 fn of_file(fields: &Fields) -> Vec<u8> {
-    // A clock that was never set counts from 1970, or from before.
+    // A clock that was never set may even show a time before 1970.
     let now = format_rfc3339_seconds(SystemTime::now().max(UNIX_EPOCH)).to_string();
     let time = [("time", &*now)].into_iter();
     let fields = fields.iter().map(|(key, value)| (*key, &**value));
@@ -112,7 +112,7 @@ fn of_file(fields: &Fields) -> Vec<u8> {
     line
 }
 
-/// The line that a person reads in the journal: `key=value`, in quotes if there is a space in the value.
+/// The line that a person reads in the journal: `key=value`. A value with a space is in quotes.
 fn line(fields: &Fields) -> String {
     let words = fields.iter().map(|(key, value)| {
         let is_plain = value.bytes().all(|c| !matches!(c, b' ' | b'"' | b'\\'));
@@ -125,20 +125,20 @@ fn line(fields: &Fields) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Sends one datagram to journald, with fields; where there is none, in the form of syslog(3).
-/// Source: <https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>.
+/// Sends one datagram to journald, with fields. Without journald, sends the form of syslog(3). Source:
+/// <https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>.
 fn send(failed: bool, fields: &Fields) {
     const DAEMON: u8 = 3;
     let severity = if failed { 3 } else { 6 };
     let Ok(socket) = UnixDatagram::unbound() else {
         return;
     };
-    // A full socket drops the line instead of holding up the call.
+    // If the socket is full, the line is dropped, so that the call does not wait.
     if socket.set_nonblocking(true).is_err() {
         return;
     }
     let (pid, line) = (std::process::id(), line(fields));
-    // No value holds the end of a line: those would need another form.
+    // This form is right only because no value contains a newline.
     let mut native = format!(
         "MESSAGE={line}\nPRIORITY={severity}\nSYSLOG_FACILITY={DAEMON}\n\
          SYSLOG_IDENTIFIER=flexvolume-lvm\nSYSLOG_PID={pid}\n"

@@ -1,6 +1,6 @@
 //! The only I/O of the driver: running a tool, the few system calls, the log.
 //!
-//! [`Tools`] is a seam: a test answers in LVM's place.
+//! A test can replace the [`Tools`], and answer in LVM's place.
 
 #![allow(clippy::disallowed_methods)] // the one door to files and processes
 
@@ -44,16 +44,16 @@ use std::time::{Duration, Instant};
 use crate::config::Limits;
 
 pub trait Tools {
-    /// Runs a tool. Fails if the tool is missing, cannot start, exits with a code that [`Command`] does not
-    /// accept, outlives its limit, or the driver is told to stop meanwhile.
+    /// Runs a tool. Fails if the tool is missing, cannot start, exits with a code that [`Command`] does not accept, or
+    /// outlives its limit. Fails also if the driver is told to stop meanwhile.
     fn run(&self, command: &Command) -> Result<Output, ToolError>;
 
-    /// Why the tool cannot be run. `None`: it can.
+    /// Why the tool cannot be run. `None`: it can be run.
     fn lacks(&self, _tool: &str) -> Option<ToolError> {
         None
     }
 
-    /// Whether the tool is there, also if it may not be run.
+    /// Whether the tool exists, even if it may not be run.
     fn has(&self, tool: &str) -> bool {
         !matches!(self.lacks(tool), Some(ToolError::Missing { .. }))
     }
@@ -75,19 +75,19 @@ pub enum ToolError {
         tool: String,
         directories: String,
     },
-    /// It is there, and somebody else than root can change it.
+    /// The tool exists, but somebody other than root can change it.
     Distrusted {
         tool: String,
         problem: String,
     },
-    /// The kernel refused to start it, or to let it be watched.
+    /// The kernel refused to start the tool, or to let the driver watch it.
     Spawn {
         tool: &'static str,
         source: io::Error,
     },
     Failed {
         line: String,
-        /// Its exit code; 128 + N when signal N ended it, as a shell says.
+        /// The tool's exit code. As in a shell, it is 128 + N if signal N ended the tool.
         code: i32,
         stderr: String,
     },
@@ -95,14 +95,14 @@ pub enum ToolError {
         line: String,
         limit: Duration,
         effect: Effect,
-        /// The process, if even SIGKILL did not end it.
+        /// The process id, if even SIGKILL did not end the process.
         stuck: Option<u32>,
     },
     Stopped {
         line: String,
         effect: Effect,
     },
-    /// Its answer contradicts its manual.
+    /// The tool's answer contradicts its manual.
     Unintelligible {
         line: String,
         reason: String,
@@ -167,7 +167,7 @@ impl std::error::Error for ToolError {
     }
 }
 
-/// The host of a command for people that changes tags. Only [`crate::with_hosts`] makes one.
+/// The host for those commands of people that change tags. Only [`crate::with_hosts`] makes one.
 pub struct Writing<'a>(pub(crate) &'a Host<'a>);
 
 impl<'a> Deref for Writing<'a> {
@@ -185,9 +185,9 @@ pub struct Host<'a> {
     pub limits: &'a Limits,
     /// Collects what the call does, for its one line in the log.
     pub log: Log,
-    /// Shows a person each step on standard error, which kubelet would read as part of the reply.
+    /// Whether each step is printed on standard error, for a person. kubelet would read that as a part of the reply.
     pub is_verbose: bool,
-    /// A command that only looks: it runs no tool that changes anything.
+    /// Whether this is for a command that only looks. Then a tool that changes anything is refused.
     pub is_looking: bool,
 }
 
@@ -203,7 +203,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Runs a tool and notes it, with its duration, as a step of this call.
+    /// Runs a tool, and logs it with its duration as a step of this call.
     pub fn run(&self, command: &Command) -> Result<Output, ToolError> {
         if self.is_looking && command.effect == Effect::Writes {
             return Err(ToolError::Spawn {
@@ -229,27 +229,28 @@ impl<'a> Host<'a> {
 
     fn say(&self, line: impl FnOnce() -> String) {
         if self.is_verbose {
-            // Nobody may be reading.
+            // An error is ignored: perhaps nobody reads standard error.
             let _ = io::stderr().write_all(format!("{}\n", line()).as_bytes());
         }
     }
 }
 
-/// The command for people, where there is one.
+/// The name of the command for people, on hosts that have one.
 pub const NAME: &str = "flexvolume-lvm";
 /// The packages install a shell script as the command for people. The script sets this variable, and runs the driver by
 /// its path.
 const CALLED: &str = "FLEXVOLUME_LVM_CALLED";
-/// Holds the path of the driver that the packages' script has installed.
+/// A file with the path of the driver that the packages' script has installed.
 const PACKAGED: &str = "/var/lib/flexvolume-lvm/installed";
 
-/// Whether a person called the driver by the name of the command, as a shell finds it in `PATH`.
+/// Whether a person called the driver by the name of the command, which a shell finds in `PATH`.
 pub fn is_called_by_name() -> bool {
     let program = std::env::args_os().next();
     program.is_some_and(|program| program == NAME) || std::env::var_os(CALLED).is_some()
 }
 
-/// How a person calls this driver: by its name, or by its path, because `lvm` in a shell is LVM's own.
+/// The word with which a person calls this driver: the name of the command, or the driver's path. `lvm` alone is LVM's
+/// own command.
 pub fn own_name() -> String {
     if is_called_by_name() {
         return NAME.to_owned();
@@ -257,7 +258,7 @@ pub fn own_name() -> String {
     let Ok(exe) = std::env::current_exe() else {
         return "lvm".to_owned();
     };
-    // The kernel adds this when an upgrade has taken the file's name.
+    // The kernel adds this to the path if an upgrade has replaced the file.
     let exe = exe.to_string_lossy();
     let exe = exe.trim_end_matches(" (deleted)");
     let packaged = std::fs::read_to_string(PACKAGED).unwrap_or_default();
@@ -269,7 +270,7 @@ pub fn own_name() -> String {
 mod tests {
     use super::*;
 
-    /// Tools that all succeed.
+    /// Tools of which every run succeeds.
     struct All;
 
     impl Tools for All {

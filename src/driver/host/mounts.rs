@@ -1,4 +1,4 @@
-//! What the kernel says of mounts and does to them.
+//! The system calls that ask about mounts and change them.
 
 use super::Kernel;
 use super::paths::{mount_id_of, open_path};
@@ -19,28 +19,28 @@ use std::path::Path;
 pub struct Space {
     pub bytes: u64,
     pub used: u64,
-    /// What users other than root have none left of.
+    /// What is used up for all users but root.
     pub lack: Option<Lack>,
 }
 
-/// What a filesystem has run out of, though it is mounted and well.
+/// What a mounted filesystem has run out of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lack {
-    /// Less than a thousandth of its bytes is left.
+    /// Less than a thousandth of the bytes is free.
     Space,
     Inodes,
 }
 
 #[allow(clippy::unused_self)] // having the kernel is what allows a function to use it
 impl Kernel {
-    /// The id of the mount that `path` is on (first column of mountinfo). Never asks the mounted
-    /// filesystem, so that a dead one answers too.
+    /// The id of the mount that `path` is on (first column of mountinfo). Does not ask the mounted filesystem, so this
+    /// also works if its server is dead.
     pub fn mount_id(&self, path: &Path) -> io::Result<u64> {
         mount_id_of(&open_path(path)?)
     }
 
-    /// Asks the filesystem of the mount with this id, which is at `path`, for its root. What has been
-    /// mounted over it is not asked: ESTALE.
+    /// Asks the filesystem of the mount with this id, which is at `path`, for its root. ESTALE: another mount is on top
+    /// of it.
     pub fn ask_mount(&self, path: &Path, mount_id: u64) -> io::Result<()> {
         open_mount(path, mount_id)?.metadata().map(drop)
     }
@@ -63,32 +63,31 @@ impl Kernel {
             lack: if statistics.blocks_available() <= blocks >> 10 {
                 Some(Lack::Space)
             } else {
-                // xfs and btrfs make them as they are needed.
+                // xfs and btrfs create inodes when they are needed.
                 let has_none = statistics.files() > 0 && statistics.files_available() == 0;
                 has_none.then_some(Lack::Inodes)
             },
         })
     }
 
-    /// The first 32 bits of `f_fsid` (statfs(2)), by which this mount's filesystem names itself.
+    /// The first 32 bits of the filesystem's ID, which is `f_fsid` of statfs(2).
     pub fn filesystem_id(&self, path: &Path, mount_id: u64) -> io::Result<u64> {
         let statistics = fstatvfs(&open_mount(path, mount_id)?)?;
         Ok(statistics.filesystem_id() & u64::from(u32::MAX))
     }
 
-    /// Makes the mount with this id, which is at `from`, appear at `to` too. ESTALE: `from` is
-    /// another mount by now, or none.
+    /// Binds the mount with this id, which is at `from`, to `to`, too. ESTALE: another mount is at `from`, or none.
     pub(crate) fn bind(&self, from: &Path, mount_id: u64, to: &Path) -> io::Result<()> {
-        // Opened first and looked at then: if `from` were unmounted just before mount(2) read the
-        // path, the host's own directory below it would be bound.
+        // Opens the mount first, then checks it. If mount(2) got the path, and the mount had just been unmounted, it
+        // would bind the host's own directory at that path.
         let source = open_mount(from, mount_id)?;
         let source = format!("/proc/self/fd/{}", source.as_raw_fd());
         let (source, none) = (Some(source.as_str()), None::<&str>);
         Ok(mount(source, to, none, MsFlags::MS_BIND, none)?)
     }
 
-    /// Makes the mount with this id, which is at `from`, appear at `to` too, with these flags, `MS_RDONLY` among them,
-    /// and no others. Wherever it appears, it has them from the beginning. ESTALE: `from` is another mount by now.
+    /// Binds the mount with this id, which is at `from`, to `to`, too, with these flags and no others; `MS_RDONLY` may
+    /// be among them. The new mount has the flags before anybody sees it. ESTALE: another mount is at `from`.
     pub(crate) fn bind_with(
         &self,
         from: &Path,
@@ -113,7 +112,7 @@ impl Kernel {
         let old = File::from(open_tree(open_mount(dir, mount_id)?, "", clone)?);
         self.unmount(dir)?;
         attach(&copy, dir).inspect_err(|_| {
-            // The error of the first says why this one fails, too.
+            // If this fails, too, the first error says why.
             let _ = attach(&old, dir);
         })
     }
@@ -123,13 +122,15 @@ impl Kernel {
     }
 }
 
-/// Copies the mount with this id, which is at `from`, and gives the copy these flags and no others. Nobody sees the copy
-/// before it is [attached](attach), and it ends with the file. Source: `open_tree(2)`, since Linux 5.2.
+/// Copies the mount with this id, which is at `from`, and gives the copy these flags and no others. Nobody sees the
+/// copy before it is [attached](attach). If the file is closed before that, the copy is gone. Source: `open_tree(2)`,
+/// since Linux 5.2.
 fn copy_mount(from: &Path, mount_id: u64, flags: MsFlags) -> io::Result<File> {
     let is_of = |metadata: &fs::Metadata| (metadata.dev(), metadata.ino());
     let original = open_mount(from, mount_id)?.metadata()?;
-    // Only an attached mount can be given flags without mount_setattr(2), which Linux has since 5.12 and no safe
-    // wrapper does. Here nobody sees the attached mount, and a kill leaves nothing of it.
+    // An unattached mount can get flags only by mount_setattr(2), which Linux has since 5.12, but no crate offers
+    // without `unsafe`. So the mount is attached in a copied namespace: nobody sees it there, and a kill leaves nothing
+    // of it.
     let copy = in_copied_namespace(|| {
         let (none, flags) = (None::<&str>, flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND);
         mount(none, from, none, flags, none)?;
@@ -148,10 +149,11 @@ fn attach(copy: &File, to: &Path) -> io::Result<()> {
     Ok(move_mount(copy, "", CWD, to, flags)?)
 }
 
-/// Does `work` in a copy of this mount namespace, which ends with it.
+/// Does `work` in a copy of this mount namespace. The copy ends with the work.
 fn in_copied_namespace<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let own = File::open("/proc/self/ns/mnt")?;
-    // setns(2) leads to the root of the namespace, which is not the one of chroot(2).
+    // setns(2) changes root and working directory to the namespace's root. So both are set back: the driver may run in
+    // a chroot(2).
     let (root, here) = (open_path(Path::new("/"))?, open_path(Path::new("."))?);
     unshare(CloneFlags::CLONE_NEWNS)?;
     let done = work();
@@ -162,7 +164,7 @@ fn in_copied_namespace<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T>
     done
 }
 
-/// Opens the root of the mount with this id, which is at `path`. ESTALE: another one is there by now.
+/// Opens the root of the mount with this id, which is at `path`. ESTALE: another mount is there.
 fn open_mount(path: &Path, mount_id: u64) -> io::Result<File> {
     let root = open_path(path)?;
     if mount_id_of(&root)? != mount_id {

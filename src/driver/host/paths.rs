@@ -1,4 +1,4 @@
-//! Names of the kernel for devices, mounts and processes.
+//! The kernel's names for devices, mounts and processes.
 
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -45,12 +45,12 @@ pub(super) fn block_device(metadata: &Metadata) -> Option<DeviceNumber> {
     })
 }
 
-/// A file that the kernel has about a process, by its id or `self`.
+/// The path of a file in /proc about a process: `process` is an id or `self`.
 pub fn proc_file(process: impl fmt::Display, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{process}/{name}"))
 }
 
-/// Opens a path only as a location (`O_PATH`): the filesystem itself is not asked.
+/// Opens a path with `O_PATH`, which does not ask the filesystem there.
 pub(super) fn open_path(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -59,12 +59,12 @@ pub(super) fn open_path(path: &Path) -> io::Result<File> {
 }
 
 /// The number of the block device that a process has open as this file of `/proc/pid/fd`. `answers` gets the id of the
-/// file's mount. It says whether the filesystem there can be asked: most filesystems could hold the answer back.
+/// file's mount, and says whether that filesystem always answers: others are not asked.
 pub(super) fn device_open_as(
     descriptor: &Path,
     answers: impl FnOnce(u64) -> bool,
 ) -> Option<DeviceNumber> {
-    // Held as a location first, since the process can put another file in the descriptor's place.
+    // Opened with `O_PATH` first: the process could replace the descriptor between the two questions.
     let held = OpenOptions::new()
         .read(true)
         .custom_flags(OFlag::O_PATH.bits())

@@ -1,4 +1,4 @@
-//! Runs the tools.
+//! Runs the tools as child processes.
 
 use super::close_last::{CLOSE_LAST, own_devices};
 use super::reader::{READ_DEVICES, answer, ask};
@@ -16,18 +16,18 @@ use std::process::{self, Child, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a writer may take to obey SIGTERM at its own limit.
+/// How long a writing tool may take to end after SIGTERM, if it has reached its limit.
 const GRACE_AT_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long a writer may take when the driver itself is stopped: kubelet waits 10 s, people less.
+/// The same if the driver itself is stopped: kubelet waits 10 s, people less.
 const GRACE_AT_STOP: Duration = Duration::from_secs(2);
 
 /// The variables of this process's environment that tools inherit: they tell LVM how to work on this node.
 const KEPT: [&str; 2] = [
-    // Where lvm.conf is, with the node's filter, system ID and locks: without these LVM would touch what is
-    // not this node's. Source: lvm(8).
+    // The directory of lvm.conf, with the node's filter, system ID and locks. With another lvm.conf, LVM could change
+    // disks that are not this node's. Source: lvm(8).
     "LVM_SYSTEM_DIR",
-    // In a container there is no udevd, and LVM would wait for one. Source: lvm2 libdm/libdm-common.c.
+    // Set in a container without udevd: LVM would wait for udevd. Source: lvm2 libdm/libdm-common.c.
     "DM_DISABLE_UDEV",
 ];
 
@@ -37,7 +37,7 @@ pub struct Processes<'a> {
     kernel: &'a Kernel,
     directories: Vec<PathBuf>,
     search_path: OnceCell<OsString>,
-    /// The process that reads devices, once it has answered.
+    /// The process that reads devices, kept after its first answer.
     reader: RefCell<Option<Watched<'a>>>,
 }
 
@@ -52,7 +52,7 @@ impl<'a> Processes<'a> {
         }
     }
 
-    /// The `PATH` of tools: directories that only root can write.
+    /// The `PATH` of tools: those directories that only root can write to.
     fn search_path(&self) -> &OsStr {
         self.search_path.get_or_init(|| {
             let all = self.directories.iter();
@@ -61,7 +61,7 @@ impl<'a> Processes<'a> {
         })
     }
 
-    /// The one place that makes a child process.
+    /// The only function that starts a child process.
     fn spawn(&self, path: &Path, command: &Command) -> io::Result<Child> {
         let mut child = process::Command::new(path);
         if command.stays {
@@ -76,24 +76,24 @@ impl<'a> Processes<'a> {
                 .args(&command.args)
                 .stdin(stdin.transpose()?.unwrap_or_else(Stdio::null));
         }
-        // Open in this process only until the tool has it.
+        // This copy of the descriptor is closed once the tool has it.
         let held = command.held.as_ref().map(|file| file.try_clone());
         let held = held.transpose()?;
         if let Some(held) = &held {
             fcntl(held, FcntlArg::F_SETFD(FdFlag::empty()))?;
         }
-        // The command ends with its tool, and this descriptor with the command.
+        // The command owns this descriptor, and is dropped when its tool has ended.
         if let Some(handed_on) = &command.handed_on {
             fcntl(handed_on, FcntlArg::F_SETFD(FdFlag::empty()))?;
         }
         let kept = KEPT.map(|name| Some((name, std::env::var_os(name)?)));
         child
-            // By hand and from kubelet, in whatever environment these were started, a tool does the same.
+            // So a tool does the same in each environment, by hand or from kubelet.
             .env_clear()
             .envs(kept.into_iter().flatten())
             .env("PATH", self.search_path())
-            // The words of messages are compared; and LVM would warn on stderr of the descriptors
-            // that kubelet leaks to us.
+            // The driver compares words of tools' messages, so they must be English. LVM would also warn of descriptors
+            // that kubelet leaks to the driver.
             .env("LC_ALL", "C")
             .env("LVM_SUPPRESS_FD_WARNINGS", "1")
             .current_dir("/")
@@ -161,13 +161,13 @@ impl<'a> Processes<'a> {
         }
     }
 
-    /// Stops a child that takes too long. Returns its pid if even SIGKILL does not end it.
+    /// Stops a child that takes too long. Returns the child's pid if even SIGKILL does not end it.
     fn stop(&self, watched: &mut Watched, effect: Effect, grace: Duration) -> Option<u32> {
         let stuck = watched.stop(effect, grace);
         for device in own_devices() {
             let command = Command::myself(CLOSE_LAST, Effect::Reads, Duration::ZERO);
             let command = command.stdin(Arc::new(device));
-            // Without that process this one may have to wait for the disk, and nothing else is lost.
+            // If this fails, the driver may have to wait for the disk. Nothing else is lost.
             let _ = self.spawn(Path::new("/proc/self/exe"), &command);
         }
         stuck

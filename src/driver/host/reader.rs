@@ -1,4 +1,4 @@
-//! How a call asks the process that reads devices for it.
+//! Asks the process that reads devices for a call.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,15 +8,15 @@ use std::process::{self, ChildStdin};
 use super::{Command, Output};
 use crate::names::folded;
 
-/// The first word of the command line of the process that reads devices for a call, and stays until the call ends. A
+/// The first word on the command line of the process that reads devices for a call. It stays until the call ends. A
 /// read of a broken disk may never end: then that process is left behind. It has a device open only while it answers,
-/// so that its parent can count who else has.
+/// so that the driver can count the other openers.
 ///
-/// A question is a line: the path of the device, the work, and its arguments. An answer is a line: `+` and what
-/// was found, or `-` and why nothing was.
+/// A question is a line: the path of the device, the work, and its arguments. An answer is a line: `+` and the
+/// findings, or `-` and an error.
 pub const READ_DEVICES: &str = "read-devices";
 
-/// Writes the question. It names the device by a descriptor of this process, so that the name cannot come to mean
+/// Writes the question. The question names the device by a descriptor of this process, so that the name cannot mean
 /// another device.
 pub fn ask(stdin: &mut ChildStdin, command: &Command) -> io::Result<()> {
     let device = command.stdin.as_ref();
@@ -25,17 +25,17 @@ pub fn ask(stdin: &mut ChildStdin, command: &Command) -> io::Result<()> {
     stdin.write_all(format!("{question}\n").as_bytes())
 }
 
-/// The path by which that process can open a file of this process, whatever the file's name is now.
+/// A path by which another process can open a file of this process, even if the file's name has changed.
 pub fn own_path(file: &File) -> String {
     format!("/proc/{}/fd/{}", process::id(), file.as_raw_fd())
 }
 
-/// A file of the process that asks, for the findings that are too large for a line.
+/// Opens a file of the asking process, for findings that are too large for a line.
 pub fn file_to_fill(path: &str) -> io::Result<File> {
     File::options().write(true).open(path)
 }
 
-/// The findings, or why there are none.
+/// The findings in an answer, or its error.
 pub fn answer(line: &[u8]) -> Result<Output, String> {
     match line.split_first() {
         Some((b'+', found)) => Ok(Output {

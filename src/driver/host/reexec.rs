@@ -13,22 +13,22 @@ use nix::sys::prctl;
 
 use super::kernel::leave_no_core;
 
-/// Begins this executable again in the same process, as `program`, with these arguments and these bytes on
-/// standard input. Pid, environment and the other streams stay. The process, and its tools, leave no core. It returns
-/// only if that fails.
+/// Starts this executable again in the same process, as `program`, with these arguments and these bytes on standard
+/// input. Pid, environment and the other streams stay the same. From then on, neither the process nor its tools leave a
+/// core. Returns only an error.
 pub fn reexec(program: &OsStr, args: &[&str], stdin: &[u8]) -> io::Error {
     let begin = || -> io::Result<io::Error> {
         let no_core = leave_no_core();
         no_core.map_err(|e| io::Error::new(e.kind(), format!("leaving no core: {e}")))?;
         let stdin = OwnedFd::from(pipe_of(stdin)?);
-        // Also when an upgrade has just put another file in its place.
+        // This path works even if an upgrade has just replaced the file.
         let mut command = process::Command::new("/proc/self/exe");
         Ok(command.arg0(program).args(args).stdin(stdin).exec())
     };
     begin().unwrap_or_else(|error| error)
 }
 
-/// A pipe that holds these bytes and its end.
+/// The reading end of a pipe that contains these bytes.
 pub fn pipe_of(bytes: &[u8]) -> io::Result<PipeReader> {
     let (reader, mut writer) = io::pipe()?;
     // Nobody reads yet, so the pipe must take all bytes. Source: fcntl(2), F_SETPIPE_SZ.
@@ -38,8 +38,8 @@ pub fn pipe_of(bytes: &[u8]) -> io::Result<PipeReader> {
     Ok(reader)
 }
 
-/// Gives this process the name of `program`, after the kernel has called it `exe`: people see that name in
-/// messages, and `pgrep` goes by it.
+/// Gives this process the name of `program` again: after the restart the kernel calls it `exe`. People see the name in
+/// messages, and `pgrep` searches for it.
 pub fn take_name_of(program: &OsStr) {
     let name = Path::new(program).file_name().unwrap_or(program);
     if let Ok(name) = CString::new(name.as_bytes()) {

@@ -11,7 +11,7 @@ use std::{env, fs, io};
 use which::WhichConfig;
 use which::sys::Sys;
 
-/// The first tool of this name in `directories` that may be run, and that only root can change.
+/// The first executable of this name in `directories` that only root can change.
 pub fn find(tool: &str, directories: &[PathBuf]) -> Result<PathBuf, ToolError> {
     let all = env::join_paths(directories).unwrap_or_default();
     let found = WhichConfig::new_with_sys(Directories)
@@ -34,7 +34,7 @@ pub fn find(tool: &str, directories: &[PathBuf]) -> Result<PathBuf, ToolError> {
     Err(ToolError::Missing { tool, directories })
 }
 
-/// Why a tool that is there may not be run. `which` takes such a tool for missing.
+/// Why a tool that exists may not be run. The crate `which` takes such a tool for missing.
 fn denied(tool: &str, directories: &[PathBuf]) -> Option<String> {
     let mut files = directories.iter().map(|dir| dir.join(tool));
     let file = files.find(|file| access(file, AccessFlags::X_OK) == Err(Errno::EACCES))?;
@@ -45,8 +45,9 @@ fn denied(tool: &str, directories: &[PathBuf]) -> Option<String> {
     ))
 }
 
-/// The system as `which` sees it: no working directory, no home and no environment steer the search. A home would
-/// also be looked up in glibc's user database, whose libraries a static executable would load from the node.
+/// The system as `which` sees it: without working directory, home and environment, so that none of these steers the
+/// search. To find a home, glibc would also read its user database, for which a static executable would load libraries
+/// of the node.
 struct Directories;
 
 impl Sys for Directories {
@@ -85,7 +86,7 @@ impl Sys for Directories {
         fs::symlink_metadata(path)
     }
 
-    /// Only asked for on Windows.
+    /// `which` calls this only on Windows.
     fn read_dir(&self, _: &Path) -> io::Result<Box<dyn Iterator<Item = io::Result<fs::DirEntry>>>> {
         Err(io::ErrorKind::Unsupported.into())
     }

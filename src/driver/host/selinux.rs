@@ -1,4 +1,4 @@
-//! What SELinux has to do with a failure, and the labels of files.
+//! Whether SELinux may have caused a failure, and the labels of files.
 
 use std::fs;
 use std::io;
@@ -11,12 +11,12 @@ const LABEL: &str = "security.selinux";
 pub fn is_enforcing() -> bool {
     match fs::read("/sys/fs/selinux/enforce") {
         Ok(mode) => mode == b"1",
-        // Nothing else keeps root from reading it.
+        // Only an enforcing SELinux can keep root from reading this file.
         Err(e) => e.kind() == io::ErrorKind::PermissionDenied,
     }
 }
 
-/// Where to look after the kernel said "Permission denied". Empty if that was not SELinux.
+/// Advice after the kernel said "Permission denied". Empty if SELinux is not enforcing.
 pub fn hint() -> &'static str {
     if is_enforcing() {
         "; SELinux is enforcing: `ausearch -m avc -ts recent` shows what it denied"
@@ -25,7 +25,7 @@ pub fn hint() -> &'static str {
     }
 }
 
-/// The words of an error, with [`hint`] where it is of use.
+/// The text of an error, with [`hint`] if the error is "Permission denied".
 pub fn explained(error: &anyhow::Error) -> String {
     let is_denied = error.chain().any(|cause| {
         let cause = cause.downcast_ref::<io::Error>();

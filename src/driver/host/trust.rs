@@ -1,4 +1,4 @@
-//! Makes sure that nobody but root could have written a file.
+//! Checks that nobody but root could have written a file.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use crate::names::Shown;
 
-/// Checks the directory of a file, and of every link that leads to it: a user who can write there
-/// can put another file in its place.
+/// Checks the directory of a file, and the directory of each link that leads to the file: a user who can write there
+/// can replace the file.
 pub(super) fn require_roots_on_the_way(file: &Path) -> Result<(), String> {
-    /// As many as the kernel follows: `path_resolution(7)`.
+    /// The kernel follows as many links: `path_resolution(7)`.
     const MOST_LINKS: usize = 40;
     let mut file = file.to_owned();
     for _ in 0..MOST_LINKS {
@@ -22,7 +22,7 @@ pub(super) fn require_roots_on_the_way(file: &Path) -> Result<(), String> {
         let Ok(target) = fs::read_link(&file) else {
             break;
         };
-        // In a directory like /tmp others may add links.
+        // In a sticky directory like /tmp, other users may add links.
         if fs::symlink_metadata(&file).is_ok_and(|link| link.uid() != 0) {
             let shown = file.display();
             return Err(format!(
@@ -34,8 +34,8 @@ pub(super) fn require_roots_on_the_way(file: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Fails if anybody but root could read or change this file, or put another in its place; or if it has nothing in it,
-/// or more than `most` bytes, or is no file.
+/// Fails if anybody but root could read, change or replace this file. Fails also if it is no regular file, is empty, or
+/// has more than `most` bytes.
 pub fn require_secret(file: &Path, most: usize) -> Result<(), String> {
     const OTHERS: u32 = 0o077;
     require_roots_to_run(file)?;
@@ -59,7 +59,7 @@ pub fn require_secret(file: &Path, most: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Fails if anybody but root could change what this file runs, or put another in its place.
+/// Fails if anybody but root could change or replace this executable.
 pub fn require_roots_to_run(file: &Path) -> Result<(), String> {
     require_roots_on_the_way(file)?;
     require_roots(file)
@@ -81,7 +81,7 @@ pub fn require_roots(path: &Path) -> Result<(), String> {
             path.quoted()
         ));
     }
-    // A sticky directory, such as /tmp: others may add files, but not change those of root.
+    // In a sticky directory, such as /tmp, others may add files, but not change or replace root's.
     if metadata.is_dir() && mode & STICKY != 0 {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! A block device that is read past the page cache: what the disk holds now, in large pieces.
+//! Reads a block device without the page cache: the data that is on the disk now.
 
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use nix::fcntl::{FcntlArg, OFlag, PosixFadviseAdvice, fcntl, posix_fadvise};
 use nix::libc::EINVAL;
 
-/// Alignment of a direct read: no block of a disk is larger. Source: open(2), `O_DIRECT`.
+/// The alignment of a direct read: most disks have no larger blocks. Source: open(2), `O_DIRECT`.
 const PAGE: usize = 4096;
 
 pub struct Uncached {
@@ -30,17 +30,17 @@ impl Uncached {
         Ok(Self { file, is_direct })
     }
 
-    /// Flushes the device: what anybody has written is on the disk afterwards.
+    /// Flushes the device: afterwards, everything that anybody has written is on the disk.
     pub fn flush(&self) -> io::Result<()> {
         self.file.sync_all()
     }
 
-    /// From now on reads fill the page cache, for a tool that reads the device next.
+    /// From now on, reads fill the page cache for a tool that reads the device next.
     pub fn fill_cache(&self) -> io::Result<()> {
         fcntl(&self.file, FcntlArg::F_SETFL(OFlag::empty()))?;
         self.is_direct.set(false);
-        // A length of 0 means to the end. It is advice: where it is refused, a cached page answers, and those
-        // bytes were once read from the device.
+        // Drops the cached pages; a length of 0 means to the end. The kernel may keep a page. Then the page answers,
+        // whose bytes were once read from the device.
         let _ = posix_fadvise(&self.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
         Ok(())
     }
@@ -57,7 +57,7 @@ impl Uncached {
             self.surrounding(into, offset, skip)
         };
         match read {
-            // This device has larger blocks, or no direct reads.
+            // The device has larger blocks, or does not support direct reads.
             Err(e) if e.raw_os_error() == Some(EINVAL) => {
                 self.fill_cache()?;
                 self.file.read_at(into, offset)
@@ -66,7 +66,8 @@ impl Uncached {
         }
     }
 
-    /// Reads whole pages, and copies what is wanted of them. `skip`: bytes of the first page before `offset`.
+    /// Reads the whole pages around the wanted bytes, and copies these. `skip`: the bytes of the first page before
+    /// `offset`.
     fn surrounding(&self, into: &mut [u8], offset: u64, skip: u64) -> io::Result<usize> {
         let start = offset.saturating_sub(skip);
         let skip = usize::try_from(skip).unwrap_or(0);
@@ -76,7 +77,8 @@ impl Uncached {
         Ok(copy_beginning(found, into))
     }
 
-    /// Reads the pages before the first one that cannot be read. The kernel does not say which page that is.
+    /// Reads up to the first page that cannot be read. The kernel does not say which page that is, so after an error
+    /// this reads page by page.
     fn direct(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         let error = match self.file.read_at(into, offset) {
             Err(error) if into.len() > PAGE => error,
@@ -92,12 +94,12 @@ impl Uncached {
                 Err(_) => return Ok(good),
             }
         }
-        // It failed once.
+        // Each page could be read, though the whole could not: the first error counts.
         Err(error)
     }
 }
 
-/// Copies as much as there is, and as there is room for. Returns how many bytes that is.
+/// Copies as many bytes as `from` has and `to` has room for. Returns their number.
 fn copy_beginning(from: &[u8], to: &mut [u8]) -> usize {
     let length = from.len().min(to.len());
     if let (Some(from), Some(to)) = (from.get(..length), to.get_mut(..length)) {

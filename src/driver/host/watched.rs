@@ -1,4 +1,4 @@
-//! A child process, and what it prints.
+//! A child process and its output.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,18 +12,18 @@ use nix::unistd::Pid;
 use super::{Effect, Kernel};
 use crate::names::folded_to;
 
-/// More than any report: 10,000 logical volumes take about 4 MiB.
+/// The longest standard output that is accepted. A report of 10,000 logical volumes takes about 4 MiB.
 const MOST_STDOUT: usize = 16 << 20;
 /// How much of standard error is kept.
 const MOST_STDERR: usize = 64 << 10;
-/// How much of it is shown, with a gap in its middle.
+/// How much of standard error is shown. The middle of a longer text is cut out.
 const SHOWN: usize = 1024;
 /// How long a SIGKILL may take before the process counts as stuck in the kernel.
 const GRACE_AT_KILL: Duration = Duration::from_secs(1);
 
 pub(super) enum End {
     Exited(ExitStatus),
-    /// It printed a line, and goes on running.
+    /// It printed a line, and is still running.
     Answered,
     Deadline,
     Stopping,
@@ -70,8 +70,8 @@ impl<'a> Watched<'a> {
                 return Ok(End::Answered);
             }
             if let Some(status) = self.child.try_wait()? {
-                // Anything it wrote just before it exited is in the pipes by now. A pipe holds
-                // 64 KiB, of which at least one is taken at a time.
+                // The child's last output is in the pipes by now. A pipe holds 64 KiB, and each pass reads at least 1
+                // KiB.
                 for _ in 0..64 {
                     self.read_pipes()?;
                 }
@@ -88,7 +88,7 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// Takes what both pipes hold. `false`: standard output is longer than any answer.
+    /// Reads all that is in both pipes. `false`: standard output is too long.
     fn read_pipes(&mut self) -> io::Result<bool> {
         if let Some(pipe) = &mut self.child.stdout {
             if !read_available(pipe, &mut self.stdout, MOST_STDOUT)? {
@@ -102,7 +102,7 @@ impl<'a> Watched<'a> {
             if !read_available(pipe, &mut self.stderr, MOST_STDERR.saturating_mul(2))? {
                 self.child.stderr = None;
             }
-            // Of more, the middle is thrown away: the reason comes first or last.
+            // The middle of a longer text is dropped: the reason is at its beginning or its end.
             let surplus = self.stderr.len().saturating_sub(MOST_STDERR);
             if surplus > 0 {
                 let middle = MOST_STDERR / 2;
@@ -112,7 +112,7 @@ impl<'a> Watched<'a> {
         Ok(true)
     }
 
-    /// What the child complained of, on one line. e2fsck complains on standard output.
+    /// The child's error messages, on one line. e2fsck prints them on standard output.
     pub fn complaint(&self) -> String {
         match one_line(&self.stderr) {
             nothing if nothing.is_empty() => one_line(&self.stdout),
@@ -120,21 +120,21 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// Ends the child and all of its group, as [`Processes::stop`].
+    /// Ends the child and its whole process group. Returns the child's pid if even SIGKILL does not end it.
     pub fn stop(&mut self, effect: Effect, grace: Duration) -> Option<u32> {
         let steps = [(Signal::SIGTERM, grace), (Signal::SIGKILL, GRACE_AT_KILL)];
         let skip = usize::from(effect == Effect::Reads);
         for (signal, grace) in steps.into_iter().skip(skip) {
             let pid = i32::try_from(self.child.id()).ok()?;
-            // ESRCH: it has just gone.
+            // ESRCH: the group has just ended.
             let _ = killpg(Pid::from_raw(pid), signal);
             let deadline = Instant::now().checked_add(grace);
             loop {
                 match self.wait(deadline, false) {
                     Ok(End::Exited(_)) | Err(_) => return None,
                     Ok(End::Deadline | End::Stopping) => break,
-                    // It still prints: throw that away and go on waiting. What prints without a
-                    // pause would otherwise never let anybody look at the clock.
+                    // The child still prints: its output is dropped, and the wait goes on. The deadline is checked
+                    // here, too, for a child that prints without a pause.
                     Ok(End::Flooded) if deadline.is_some_and(|d| Instant::now() >= d) => break,
                     Ok(End::Answered | End::Flooded) => self.stdout.clear(),
                 }
@@ -144,7 +144,7 @@ impl<'a> Watched<'a> {
     }
 }
 
-/// Reads until nothing is left or `most` bytes are held. `false` if the other end is closed.
+/// Reads until the pipe is empty or `into` has `most` bytes. `false`: the other end is closed.
 fn read_available(pipe: &mut impl Read, into: &mut Vec<u8>, most: usize) -> io::Result<bool> {
     let mut chunk = [0; 8192];
     while into.len() <= most {
@@ -159,7 +159,7 @@ fn read_available(pipe: &mut impl Read, into: &mut Vec<u8>, most: usize) -> io::
     Ok(true)
 }
 
-/// Folds a tool's complaint into one line, without the usage that follows the reason.
+/// Folds a tool's error message into one line, without the usage text that follows the reason.
 pub(super) fn one_line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<&str> = text

@@ -1,4 +1,4 @@
-//! Whether the kernel's table of a volume and LVM's metadata lead to the same disks.
+//! Compares a volume's disks by the kernel's table with those by LVM's metadata.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,14 +12,14 @@ use super::wait::explain;
 use crate::host::{Host, Kernel};
 use crate::names::VgName;
 
-/// The device of a disk, as LVM has it. `-1`: LVM has none.
+/// The number of a disk's device, by LVM. `-1`: LVM finds no device.
 #[derive(Deserialize)]
 struct Numbered {
     pv_major: String,
     pv_minor: String,
 }
 
-/// The numbers of a group's disks, as LVM has them.
+/// The numbers of a group's disks, by LVM.
 pub fn numbers_of_disks(host: &Host, vg: &VgName) -> Result<BTreeSet<String>> {
     let command = ask("vgs", "pv_major,pv_minor", host.limits.query).operand(vg.as_str());
     let rows: Vec<Numbered> = read(host, &command, |report| report.rows("vg"))
@@ -31,9 +31,9 @@ pub fn numbers_of_disks(host: &Host, vg: &VgName) -> Result<BTreeSet<String>> {
     Ok(numbers.collect())
 }
 
-/// The disks below a device, as the kernel calls them, that have none of the numbers `known`, which are those of its
-/// group by LVM's metadata: a disk was pulled out, and has come back under another name. `below`: the device's `slaves`
-/// in /sys. `images`: also those of RAID and of a mirror, of which others have a copy.
+/// The disks below a device that are no disks of its group: a disk was pulled out, and came back under another name.
+/// `known`: the numbers of the group's disks, by LVM. `below`: the device's directory `slaves` in /sys. `images`:
+/// whether to look below images of RAID and of a mirror, too, of which other images have a copy.
 pub fn astray(
     kernel: &Kernel,
     known: &BTreeSet<String>,
@@ -57,7 +57,7 @@ fn collect(
     for name in kernel.list(below).unwrap_or_default() {
         let dir = below.join(&name);
         let read = |entry| kernel.read(&dir.join(entry)).unwrap_or_default();
-        // LVM's own devices have such a UUID. Any other is a disk to LVM, whatever is below.
+        // LVM's own devices have such a UUID. Any other device is a disk for LVM.
         if read("dm/uuid").starts_with("LVM-") {
             if images || !is_image(read("dm/name").trim_end()) {
                 collect(
@@ -68,7 +68,8 @@ fn collect(
                 );
             }
         } else if !known.contains(read("dev").trim_end()) {
-            // One that was pulled out has no number any more. udev has `/` for `!`: Linux' `block/genhd.c`.
+            // A disk that was pulled out has no number. In /dev, `!` of the kernel's name is `/`. Source: Linux'
+            // `block/genhd.c`.
             disks.insert(name.replace('!', "/"));
         }
     }

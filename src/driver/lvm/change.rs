@@ -1,4 +1,4 @@
-//! lvchange(8), lvcreate(8), lvextend(8), lvrename(8).
+//! Runs the commands of LVM that change volumes: lvchange(8), lvcreate(8), lvextend(8).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,9 +28,9 @@ fn run(host: &Host, command: &Command, vg: &VgName) -> Result<()> {
         .map_err(|error| explain(host, Some(vg), error))
 }
 
-/// Changes the volume of this name if it has this UUID: LVM compares both under its own lock, so that
-/// a volume which has got the name meanwhile stays as it is. LVM calls that success, so a caller
-/// that needs the change looks again. Source: lvmreport(7), "Selection".
+/// Changes the volume of this name if it has this UUID. LVM compares both under its own lock, so another volume that
+/// got the name meanwhile is not changed. LVM reports success then, too. So a caller that needs the change looks again.
+/// Source: lvmreport(7), "Selection".
 fn lvchange(
     host: &Host,
     target: Target,
@@ -46,14 +46,15 @@ fn lvchange(
     run(host, &command.operand(id.to_string()), id.vg()).with_context(|| format!("{doing} {id}"))
 }
 
-/// The command for a volume that has this UUID and fits `more`, which is empty or begins with ` && `.
+/// An lvchange for the volume with this UUID. `more`: further conditions of LVM's selection; empty, or begins with ` &&
+/// `.
 fn lvchange_of(host: &Host, (_, uuid): Target, more: &str) -> Command {
     let selected = format!("lv_uuid=\"{uuid}\"{more}");
     command("lvchange", host.limits.activate).unseen(["--select", &selected])
 }
 
-/// Also activates a volume that is marked to be left out at boot, as thin snapshots are. With a snapshot, LVM activates
-/// its origin, too, and would ask about that without `--yes`.
+/// Activates also a volume that is marked to stay inactive at boot, as thin snapshots are. With a snapshot, LVM
+/// activates its origin, too; `--yes` answers its question about that.
 const ACTIVATE: [&str; 4] = ["--activate", "y", "--ignoreactivationskip", "--yes"];
 
 /// Activates a volume on this host.
@@ -61,11 +62,11 @@ pub fn activate(host: &Host, target: Target, lock: Option<&Lock>) -> Result<()> 
     lvchange(host, target, &ACTIVATE, lock, "activating")
 }
 
-/// Activates a volume that is still as it was listed. LVM compares tags, layout, role and health under its own lock,
-/// and does nothing if one of them has changed. Nothing is done either if the tags cannot be compared. The kernel tells
-/// whether the volume is active now.
+/// Activates a volume if it is still as it was listed. Under its own lock, LVM compares tags, layout, role and health,
+/// and does nothing if one of them has changed. If the tags cannot be compared, this does nothing. So the caller asks
+/// the kernel whether the volume is active.
 pub fn activate_as_listed(host: &Host, volume: &Volume, lock: &Lock) -> Result<()> {
-    /// Metadata made by hand may have tags of any length.
+    /// The most characters of tags that are compared. Metadata that was written by hand may have tags of any length.
     const MOST: usize = 4096;
     // Source: lvm(8), "VALID NAMES".
     let is_of_tag = |c: char| c.is_ascii_alphanumeric() || "_+.-/=!:&#".contains(c);
@@ -93,7 +94,7 @@ pub fn deactivate(host: &Host, target: Target, lock: &Lock) -> Result<()> {
     lvchange(host, target, &options, Some(lock), "deactivating")
 }
 
-/// Loads the table that LVM's metadata describes into the kernel, and resumes the volume, whose device this is.
+/// Has the kernel use the table that LVM's metadata describes, and resumes the volume. `device`: the volume's device.
 pub fn refresh(host: &Host, target: Target, device: DeviceNumber, lock: &Lock) -> Result<()> {
     lvchange(host, target, &["--refresh"], Some(lock), "refreshing")
         .map_err(|error| resumed(host, target.0.vg(), device, error))
@@ -116,9 +117,9 @@ impl Writing<'_> {
     }
 }
 
-/// Makes a volume of `size`, in `pool` if one is given. Signatures that a removed volume
-/// left in its place are wiped, which is safe only now, before anybody can use it. The volume gets the
-/// tag [`NEW`]; `options` are appended to lvcreate's. `disks`: the only ones that it may take space on; none are any.
+/// Creates a volume of `size`, in `pool` if one is given. lvcreate wipes signatures that a removed volume left in its
+/// place: this is safe only now, before anybody can use the volume. The volume gets the tag [`NEW`]. `options`: further
+/// options for lvcreate. `disks`: the only disks that it may take space on; if empty, any.
 pub fn create(
     host: &Host,
     id: &LvId,
@@ -128,12 +129,12 @@ pub fn create(
     lock: &Lock,
 ) -> Result<()> {
     let bytes = format!("{}b", size.get());
-    // The tag comes with the volume, in one change of LVM's metadata, and before anything is wiped.
+    // One change of LVM's metadata creates the volume with its tag, before anything is wiped.
     let command = command("lvcreate", host.limits.make)
         .stdin(lock.file())
         .args(["--yes", "--addtag", NEW, "--name", id.lv().as_str()])
         .args(match pool {
-            // Where nothing was written, a thin volume reads as zeroes.
+            // A thin volume reads as zeros where nothing was written, so lvcreate need not zero or wipe it.
             Some(pool) => vec!["--virtualsize", &bytes, "--thinpool", pool.as_str()],
             None => vec!["--size", &bytes, "--wipesignatures", "y", "--zero", "y"],
         })
@@ -149,7 +150,7 @@ pub fn create(
         .with_context(|| format!("creating {id} with {size}"))
 }
 
-/// The device that all volumes of the pool of `id` are on, if it is not suspended. Source: lvm2
+/// The device below all volumes of the pool of `id`. `None`: it is suspended, or does not exist. Source: lvm2
 /// `lib/activate/dev_manager.c`, `lv_layer`.
 fn device_of_pool(host: &Host, id: &LvId, pool: &LvName) -> Option<DeviceNumber> {
     let pool = LvId::new(id.vg().clone(), pool.clone());
@@ -159,16 +160,16 @@ fn device_of_pool(host: &Host, id: &LvId, pool: &LvName) -> Option<DeviceNumber>
     (!is_suspended).then_some(number)
 }
 
-/// What a volume is to be made.
+/// The extension of a volume.
 pub struct Larger<'a> {
-    /// Its device, which is not suspended.
+    /// The volume's device, which is not suspended before.
     pub device: DeviceNumber,
     pub size: Bytes,
-    /// The only disks that it may take space on. None: any.
+    /// The only disks that it may take space on. Empty: any.
     pub disks: &'a [PathBuf],
 }
 
-/// Makes a volume larger.
+/// Extends a volume.
 pub fn extend(host: &Host, volume: &Volume, larger: &Larger, lock: &Lock) -> Result<()> {
     let size = larger.size;
     let (id, vg) = (&volume.id, volume.id.vg());
@@ -181,7 +182,8 @@ pub fn extend(host: &Host, volume: &Volume, larger: &Larger, lock: &Lock) -> Res
     let extended = run(host, &command, vg).map_err(|error| resumed(host, vg, larger.device, error));
     extended.with_context(|| {
         let is_moved = is_set_for(host, id, "lv_allocation_locked");
-        // What LVM may not give to volumes is in `vg_free`, too. An LVM that has just hung is not asked again.
+        // `vg_free` also counts space that LVM may not allocate, so the disks are asked. If LVM has just hung, it is
+        // not asked again.
         let disks = is_moved.as_ref().ok().and_then(|_| disks_of(host, vg).ok());
         let free = disks.map_or(volume.free, |disks| usable(&disks));
         let now = volume.size;

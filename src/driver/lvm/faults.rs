@@ -1,4 +1,4 @@
-//! The disks that LVM cannot use as they are.
+//! Finds disks with which something is wrong: duplicate, missing or returned ones.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::report::{ask, is_set, read};
 use crate::host::Host;
 
-/// A disk that LVM cannot use as it is.
+/// A disk with which something is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disk {
     pub vg: String,
@@ -19,18 +19,18 @@ pub struct Disk {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It says that it is a disk which LVM has on another device (`pv_duplicate`).
+    /// A copy: LVM uses another device that has the same UUID (`pv_duplicate`).
     Duplicate,
-    /// No device has it.
+    /// No device holds this disk.
     Missing,
-    /// It is back, and LVM does not use it, since the group was changed without it.
+    /// The disk is back. LVM does not use it, since the group was changed without it.
     Returned,
 }
 
-/// The disks that belong to a group, and copies of them.
+/// All disks with a fault that belong to a group, or are copies of such a disk.
 pub fn disks(host: &Host) -> Result<Vec<Disk>> {
     let fields = "pv_name,vg_name,pv_duplicate,pv_missing,dev_size";
-    // Without --all LVM leaves out the duplicates.
+    // Without --all, LVM does not list duplicates.
     let command = ask("pvs", fields, host.limits.query).args(["--all"]);
     read(host, &command, |report| Ok(faulty(report.rows("pv")?)))
         .context("asking LVM for its disks")
@@ -64,7 +64,7 @@ fn faulty(rows: Vec<DiskRow>) -> Vec<Disk> {
             path: row.pv_name,
             fault,
         };
-        // All that are missing look the same.
+        // All missing disks of a group have the same row.
         if !disk.vg.is_empty() && !disks.contains(&disk) {
             disks.push(disk);
         }

@@ -1,4 +1,4 @@
-//! Which volumes and groups there are.
+//! Asks LVM for volumes and groups.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,14 +12,14 @@ use super::wait::explain;
 use crate::host::{Command, Host, ToolError};
 use crate::names::{LvId, VgName};
 
-/// LVM's exit code for a failed command, which an unknown name gives too. Source: lvm2 lib/commands/errors.h,
+/// LVM's exit code for a failed command. An unknown name gives the same code. Source: lvm2 lib/commands/errors.h,
 /// `ECMD_FAILED`; lvm(8) does not say it.
 const FAILED: i32 = 5;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found {
     Volume(Box<Volume>),
-    /// LVM has the volume, and lists it only among all volumes (`--all`).
+    /// LVM has the volume, but lists it only with `--all`.
     Hidden,
     NoVolume,
     NoGroup,
@@ -27,10 +27,9 @@ pub enum Found {
 
 /// Asks LVM for one volume, by name.
 ///
-/// "There is none" is never read from a message, whose words and place differ between versions of
-/// LVM, nor from an exit code, which says no more than "failed". It takes a report of LVM's that
-/// succeeds and lacks the volume. Any other failure is an error: a volume that cannot be seen just
-/// now must never count as absent.
+/// A volume counts as absent only if a report of LVM succeeds and does not list it. Messages are no proof, since they
+/// differ between versions of LVM, and the exit code only says that the command failed. Any other failure is an error:
+/// a volume that cannot be seen just now must never count as absent.
 pub fn find(host: &Host, id: &LvId) -> Result<Found> {
     let found = match ask_for(host, id, &[]) {
         Ok(Found::NoGroup) if matches!(is_listed(host, id.vg(), &[NO_HINTS]), Ok(true)) => {
@@ -43,21 +42,21 @@ pub fn find(host: &Host, id: &LvId) -> Result<Found> {
         .with_context(|| format!("asking LVM for {id}"))
 }
 
-/// LVM's hints name the disks that are worth reading. They do not change when a disk that failed can be read again.
+/// Ignores LVM's hints, which name the disks that LVM reads. They do not change when a failed disk can be read again.
 /// Source: lvm2 lib/label/hints.c.
 const NO_HINTS: &str = "--nohints";
 
-/// Asks for a volume whose group is on the disks, though LVM did not find it because of its hints.
+/// Asks for a volume that LVM did not find because of its hints, though its group is on the disks.
 fn find_overlooked(host: &Host, id: &LvId) -> Result<Found, ToolError> {
     if host.is_looking {
         return ask_for(host, id, &[NO_HINTS]);
     }
-    // The next LVM commands use the hints, too.
+    // Renews the hints, since the next LVM commands use them, too.
     host.run(&Command::writes("pvscan", host.limits.query).args(["--cache"]))?;
     ask_for(host, id, &[])
 }
 
-/// The lock that a volume needs, and where it is kept. A thin volume needs the lock of its pool.
+/// The lock that an activation of the volume takes: for a thin volume, the lock of its pool.
 pub fn lock_of(host: &Host, volume: &Volume) -> Option<Lease> {
     let own = volume.lock.clone()?;
     let pool = volume.pool_id().filter(|_| own.args.is_empty());
@@ -93,8 +92,8 @@ fn ask_for(host: &Host, id: &LvId, more: &[&str]) -> Result<Found, ToolError> {
     }
 }
 
-/// Whether the group is missing from LVM's list of all groups on the disks. Other hosts' groups and locked ones are in
-/// that list too.
+/// Whether the group is missing from LVM's list of all groups on the disks. That list also has groups of other hosts
+/// and shared groups.
 fn is_unknown(host: &Host, vg: &VgName) -> bool {
     matches!(is_listed(host, vg, &[]), Ok(false))
 }
@@ -105,7 +104,7 @@ fn is_listed(host: &Host, vg: &VgName, more: &[&str]) -> Result<bool, ToolError>
     lists(host, &command, "vg", vg.as_str())
 }
 
-/// A row of which only the name is asked.
+/// A row with nothing but a name.
 #[derive(Deserialize)]
 struct Named {
     #[serde(alias = "lv_name", alias = "vg_name")]
@@ -117,15 +116,15 @@ fn lists(host: &Host, command: &Command, kind: &str, name: &str) -> Result<bool,
     Ok(rows.iter().any(|row| row.name == name))
 }
 
-/// Whether an LVM command was killed after it had loaded a new table for this volume and before
-/// the kernel used it. LVM waits for a command that is still at work, so this is not about one.
+/// Whether an LVM command was killed after it had loaded a new table for this volume and before the kernel used it. LVM
+/// answers only when no command is at work on the group, so the command that loaded the table has ended.
 pub fn has_unused_table(host: &Host, id: &LvId) -> Result<bool> {
     is_set_for(host, id, "lv_inactive_table")
         .map_err(|error| explain(host, Some(id.vg()), error))
         .with_context(|| format!("asking LVM for the tables of {id}"))
 }
 
-/// Whether LVM prints anything in this field of a volume.
+/// Whether this field of a volume is not empty in LVM's report.
 pub(super) fn is_set_for(host: &Host, id: &LvId, field: &str) -> Result<bool, ToolError> {
     let command = ask("lvs", field, host.limits.query).operand(id.to_string());
     let rows: Vec<BTreeMap<String, String>> = read(host, &command, |report| report.rows("lv"))?;
@@ -142,7 +141,7 @@ pub fn tagged(host: &Host, tag: &str) -> Result<Vec<Volume>> {
         .with_context(|| format!("asking LVM for volumes with the tag {tag}"))
 }
 
-/// All volumes that LVM lists, sorted by name.
+/// All visible volumes, sorted by name.
 pub(super) fn all_volumes(host: &Host) -> Result<Vec<Volume>> {
     let command = ask("lvs", LV_FIELDS, host.limits.query);
     let (mut volumes, warned) = read_with_warnings(host, &command, |report| report.volumes("lv"))
@@ -154,7 +153,7 @@ pub(super) fn all_volumes(host: &Host) -> Result<Vec<Volume>> {
     Ok(volumes)
 }
 
-/// The volumes of these groups. `lvs` leaves out those of exported groups, and `vgs` does not.
+/// The volumes of these groups. Asks `vgs`, since `lvs` does not list the volumes of exported groups.
 pub(super) fn volumes_of(host: &Host, groups: &[String]) -> Result<Vec<Volume>> {
     let mut command = ask("vgs", LV_FIELDS, host.limits.query);
     for vg in groups {
@@ -165,7 +164,7 @@ pub(super) fn volumes_of(host: &Host, groups: &[String]) -> Result<Vec<Volume>> 
         .with_context(|| format!("asking LVM for the volumes of {}", groups.join(", ")))
 }
 
-/// The names of all groups that are on the disks, which LVM tells without a lock.
+/// The names of all groups that are on the disks. LVM answers without taking a lock.
 pub(super) fn group_names(host: &Host) -> Result<BTreeSet<VgName>, ToolError> {
     let without_locks = ["--readonly", "--shared"];
     let command = ask("vgs", "vg_name", host.limits.query).args(without_locks);
@@ -181,7 +180,7 @@ pub(super) fn all_groups(host: &Host) -> Result<Vec<Group>> {
         .context("asking LVM for all groups")
 }
 
-/// One volume group. None: LVM says that there is no such group.
+/// One volume group. `None`: LVM lists no such group.
 pub fn find_group(host: &Host, vg: &VgName) -> Result<Option<Group>> {
     let command = ask("vgs", &group_fields(), host.limits.query).operand(vg.to_string());
     match read(host, &command, groups_in) {
@@ -197,8 +196,8 @@ mod tests {
     use super::*;
     use crate::host::{Kernel, Output, Tools};
 
-    /// LVM's answers about a volume, about the volumes of its group, and about all groups: what it
-    /// prints, or the code that it fails with.
+    /// LVM's answers to three questions: about a volume, about the volumes of its group, about all groups. Each is an
+    /// output, or the exit code of a failure.
     struct Answers([Result<&'static str, i32>; 3]);
 
     impl Tools for Answers {

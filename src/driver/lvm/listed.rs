@@ -1,4 +1,4 @@
-//! All volume groups and volumes of this node, as far as LVM answers.
+//! Lists all volume groups and volumes of this node, as far as LVM answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,12 @@ pub struct Listed {
     /// All visible volumes, sorted by name, pools among them.
     pub volumes: Vec<Volume>,
     pub groups: Vec<Group>,
-    /// The groups of which LVM said nothing, and why.
+    /// The groups for which LVM gave no answer, with its error.
     pub silent: BTreeMap<VgName, String>,
 }
 
-/// Asks LVM for everything at once. If that fails, asks for each group by itself: a group that LVM cannot read now must
-/// not hide the others.
+/// Asks LVM for everything at once. If that fails, asks for each group separately: a group that LVM cannot read now
+/// must not hide the others.
 ///
 /// # Errors
 /// LVM does not answer for any group.
@@ -37,7 +37,7 @@ pub fn list(host: &Host) -> Result<Listed> {
     let exported = listed.groups.iter().filter(|group| group.exported);
     let exported: Vec<String> = exported.map(|group| group.name.clone()).collect();
     if !exported.is_empty() {
-        // Without them the group itself is told.
+        // If this fails, at least the groups themselves are listed.
         let volumes = volumes_of(host, &exported).unwrap_or_default();
         listed.volumes.extend(volumes);
     }
@@ -45,7 +45,7 @@ pub fn list(host: &Host) -> Result<Listed> {
     Ok(listed)
 }
 
-/// `error`: why LVM does not answer for all at once.
+/// Asks for each group separately. `error`: why LVM does not answer for all at once.
 fn one_by_one(host: &Host, error: Error) -> Result<Listed> {
     let mut listed = Listed::default();
     let names: BTreeSet<VgName> = group_names(host).unwrap_or_default();
@@ -54,7 +54,7 @@ fn one_by_one(host: &Host, error: Error) -> Result<Listed> {
             let group = find_group(host, &vg)?;
             let is_exported = group.as_ref().is_some_and(|group| group.exported);
             let name = [vg.to_string()];
-            // Those of exported groups come after all.
+            // The caller adds the volumes of exported groups.
             let volumes = if is_exported {
                 Vec::new()
             } else {

@@ -1,4 +1,5 @@
-//! lvmlockd(8), which takes LVM's locks in a group that several nodes share. To activate a volume is to hold its lock.
+//! Asks lvmlockd(8), which takes LVM's locks in a group that several nodes share. The node on which a volume is active
+//! holds the volume's lock.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,26 +9,26 @@ use super::volume::Lease;
 use crate::host::{Command, Host, Output, ToolError};
 use crate::names::VgName;
 
-/// State of a volume's lock, as lvmlockd on this node tells.
+/// The state of a volume's lock, by lvmlockd on this node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaseState {
     /// lvmlockd does not run, or does not answer.
     Silent(String),
-    /// This node has not joined those that share the group, or was refused.
+    /// This node has not started the group's locks, or the start failed.
     NotStarted,
     Starting,
-    /// This node's lease is not renewed any more: others may have the volume by now.
+    /// This node does not renew its lease any more: another node may have the volume by now.
     Lost,
-    /// This node has the lock, and no other node can.
+    /// This node has the lock exclusively.
     Held,
-    /// This node has the lock, and others may have it too: `lvchange -asy`.
+    /// This node has a shared lock (`lvchange -asy`): other nodes may have it, too.
     Shared,
     NotHeld,
     Elsewhere(Option<Holder>),
 }
 
 impl LeaseState {
-    /// Why this node cannot use any volume of a shared group, and what to do.
+    /// Why this node can use no volume of a shared group, and what to do.
     pub fn obstacle(&self, vg: &VgName) -> Option<String> {
         let start = format!("`vgchange --lockstart {vg}` (at boot: lvmlocks.service)");
         Some(match self {
@@ -53,7 +54,7 @@ impl LeaseState {
     }
 }
 
-/// Whether nodes may share the group: lvmlockd runs on this node, or has run here. Only then is LVM asked about that.
+/// Whether nodes may share the group: lvmlockd runs on this node, or has run here. If not, LVM need not be asked.
 pub fn may_be_shared(host: &Host, vg: &VgName) -> bool {
     has_lvmlockd(host) || host.kernel.exists(Path::new(&leases(vg)))
 }
@@ -63,7 +64,7 @@ pub fn has_lvmlockd(host: &Host) -> bool {
     host.kernel.exists(Path::new("/run/lvm/lvmlockd.socket"))
 }
 
-/// The locks of a group, as lvmlockd and sanlock tell: asked once for all of its volumes.
+/// The locks of a group, by lvmlockd and sanlock. Asked once for all volumes of the group.
 pub struct GroupLeases {
     vg: VgName,
     dump: Result<String, String>,
@@ -85,7 +86,7 @@ impl GroupLeases {
         }
     }
 
-    /// The state of a volume's lock. Without `lock`, the state of the group's lockspace.
+    /// The state of a volume's lock. `None`: the state of the group's lockspace.
     pub fn of(&self, lock: Option<&Lease>) -> LeaseState {
         let dump = match &self.dump {
             Ok(dump) => dump,
@@ -96,15 +97,16 @@ impl GroupLeases {
             LeaseState::Held | LeaseState::Shared | LeaseState::NotHeld if self.is_forgotten => {
                 LeaseState::Lost
             }
-            // LVM does not tell which lock a snapshot needs, and checks that itself.
+            // LVM does not report which lock a snapshot needs. It checks that lock itself when it activates the
+            // snapshot.
             LeaseState::NotHeld if lock.is_some() && of.is_none() => LeaseState::Held,
             state => state,
         }
     }
 }
 
-/// All that lvmlockd knows. Every lvmlockctl listens on the same address for its answer: of two at once,
-/// the later one ends with -EADDRINUSE.
+/// The dump of lvmlockd. Every lvmlockctl listens on the same address: if two run at once, the second ends with
+/// -EADDRINUSE, and is run again.
 fn dump(host: &Host, limit: Duration) -> Result<Output, ToolError> {
     const IN_USE: i32 = 158;
     const APART: Duration = Duration::from_millis(100);
@@ -119,7 +121,7 @@ fn dump(host: &Host, limit: Duration) -> Result<Output, ToolError> {
     }
 }
 
-/// Reads lvmlockd's own lines: a lockspace (`info=ls`), followed by its locks (`info=r`).
+/// Parses the dump's lines: a lockspace (`info=ls`), followed by its locks (`info=r`).
 pub(super) fn state(dump: &str, vg: &str, lock: Option<&str>) -> LeaseState {
     let mut state = LeaseState::NotStarted;
     let mut is_its = false;
@@ -158,7 +160,7 @@ pub(super) fn state(dump: &str, vg: &str, lock: Option<&str>) -> LeaseState {
     state
 }
 
-/// Why this node cannot use one of the groups whose locks it has started.
+/// Why this node cannot use a group whose locks it has started. `None`: it can use all of them.
 pub(super) fn any_obstacle(host: &Host, limit: Duration) -> Option<String> {
     if !has_lvmlockd(host) {
         return None;

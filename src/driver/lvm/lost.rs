@@ -1,4 +1,4 @@
-//! Whether a volume has lost data with the disks that are missing.
+//! Finds out whether missing disks have cost a volume its data.
 
 use super::report::{Report, ask, read};
 use super::volume::Volume;
@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 /// More layers than LVM builds: a thin volume on a pool on RAID on images.
 const MOST_LAYERS: u8 = 8;
 
-/// Whether a volume that LVM calls partial has lost data that it needs. LVM calls a volume partial as soon as any part
-/// of any of its layers lacks a disk.
+/// Whether a volume that LVM calls partial has lost data. LVM calls a volume partial even if it has another copy of the
+/// data: it is enough that one part of one layer misses a disk.
 pub fn is_lost(host: &Host, volume: &Volume) -> Result<bool> {
     const FIELDS: &str =
         "lv_name,lv_parent,pool_lv,origin,lv_layout,lv_health_status,parity_chunks,data_copies";
@@ -41,12 +41,12 @@ struct Part {
     origin: String,
     lv_layout: String,
     lv_health_status: String,
-    /// How many images RAID can do without.
+    /// How many images a RAID may lose.
     parity_chunks: String,
     data_copies: String,
 }
 
-/// Hidden volumes are in brackets, also where another row names them.
+/// Reads a volume's name. LVM puts the names of hidden volumes in brackets, also in other volumes' rows.
 fn name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let name = String::deserialize(from)?;
     Ok(name.trim_matches(['[', ']']).to_owned())
@@ -57,9 +57,10 @@ impl Part {
         self.lv_health_status.contains("partial")
     }
 
-    /// Whether it is made of `other`.
+    /// Whether `other` is a part of this one.
     fn needs(&self, other: &Self) -> bool {
-        // Not a snapshot of its origin: the snapshot's own health says nothing of that.
+        // Only a cached volume's origin is a part of it. A snapshot's origin is not: the snapshot's health does not
+        // include it.
         let origin = Some(&self.origin).filter(|_| self.lv_layout.contains("cache"));
         other.lv_name == self.pool_lv
             || other.lv_parent == self.lv_name
@@ -83,25 +84,25 @@ impl Parts {
         Ok(Self(parts))
     }
 
-    /// A volume that is not listed is lost, too.
+    /// True also if the volume is not listed.
     fn is_lost(&self, volume: &str) -> bool {
         let part = self.0.iter().find(|part| part.lv_name == volume);
         part.is_none_or(|part| self.has_lost(part, MOST_LAYERS))
     }
 
-    /// Whether this part, with so many layers below, has lost more than redundancy makes up for.
+    /// Whether this part has lost more than its redundancy can replace. `deepest`: how many layers to look at.
     fn has_lost(&self, part: &Part, deepest: u8) -> bool {
         let below = || self.0.iter().filter(|one| part.needs(one));
         let Some(deeper) = deepest.checked_sub(1) else {
             return true;
         };
         if !part.is_partial() || !below().any(Part::is_partial) {
-            // The disk that is missing is its own.
+            // The missing disk is this part's own.
             return part.is_partial();
         }
         let mut lost = below().filter(|one| self.has_lost(one, deeper)).peekable();
         let is_any = lost.peek().is_some();
-        // An image is gone with its metadata, and both have the image's number.
+        // An image is lost if its metadata is lost. Both have the image's number, so it counts once.
         let images: BTreeSet<usize> = lost.filter_map(Part::image).collect();
         let spare = part.parity_chunks.parse().unwrap_or(0);
         let copies = part.data_copies.parse().unwrap_or(0);
@@ -124,7 +125,7 @@ impl Parts {
 mod tests {
     use super::*;
 
-    /// A row from "name parent pool origin layout spare copies", and its health.
+    /// A row made of the words "name parent pool origin layout spare copies", and of its health.
     fn row(words: &str, partial: &str) -> String {
         let words: Vec<&str> = words
             .split(' ')

@@ -1,4 +1,4 @@
-//! The devices of device-mapper, as the kernel shows them in /sys.
+//! Device-mapper's devices in the kernel's /sys.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ impl Mapped {
         names.iter().map(|name| Self(all.join(name))).collect()
     }
 
-    /// `None`: device-mapper has no such device, or no longer.
+    /// The device's name. `None`: it is not device-mapper's, or is gone.
     pub fn name(&self, kernel: &Kernel) -> Option<String> {
         let name = kernel.read(&self.0.join("dm/name")).ok()?;
         Some(name.trim_end().to_owned())
@@ -35,7 +35,7 @@ impl Mapped {
         Self(PathBuf::from(format!("/sys/dev/block/{number}")))
     }
 
-    /// Does this with each device that it is built on, the lowest first, and with itself.
+    /// Calls `act` for each device below this one, the lowest first, and then for this one.
     pub fn for_each(&self, kernel: &Kernel, act: &dyn Fn(&Self)) {
         self.for_each_within(kernel, act, DEEPEST);
     }
@@ -49,14 +49,14 @@ impl Mapped {
         }
     }
 
-    /// The devices that it is built on.
+    /// The devices directly below this one.
     fn below(&self, kernel: &Kernel) -> impl Iterator<Item = Self> {
         let dir = self.0.join("slaves");
         let names = kernel.list(&dir).unwrap_or_default().into_iter();
         names.map(move |name| Self(dir.join(name)))
     }
 
-    /// The name of the suspended device: this one, or the first that it is built on.
+    /// The name of the first suspended device: this one, or one below it.
     pub fn suspended(&self, kernel: &Kernel) -> Option<String> {
         self.suspended_within(kernel, DEEPEST)
     }
@@ -71,9 +71,9 @@ impl Mapped {
     }
 }
 
-/// The command that resumes a device of this name with the table that it has. A killed LVM command may have loaded a
-/// second table, with extents that the volume does not have by LVM's metadata. That command may have failed since it
-/// could not wait for udev.
+/// The command that resumes a device of this name with its present table. It drops a second table, which a killed LVM
+/// command may have loaded with extents that the volume does not have by LVM's metadata. It does not wait for udev,
+/// since the LVM command may have failed because of udev.
 pub fn with_its_table(name: &str) -> String {
     let name = name.quoted();
     format!(
@@ -82,5 +82,5 @@ pub fn with_its_table(name: &str) -> String {
     )
 }
 
-/// Resumes a device without waiting for udev, for which nothing of the device changes.
+/// Arguments of a dmsetup that resumes a device without waiting for udev: the device does not change for udev.
 pub const RESUME: [&str; 2] = ["resume", "--noudevsync"];

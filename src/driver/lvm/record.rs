@@ -1,5 +1,5 @@
-//! The driver's memory: tags on the logical volume itself, which survive reboots, moves to
-//! another node and the loss of every other state. Tags: lvm(8) "TAGS".
+//! The driver's record of a volume, in tags on the volume itself. They survive reboots, moves to another node and the
+//! loss of every other state. Tags: lvm(8) "TAGS".
 
 use crate::names::{Filesystem, FsType, ObjectName};
 
@@ -11,24 +11,24 @@ const LUKS: &str = "flexvolume.luks=";
 /// follows, and the UUID of the LUKS2 header that is being made.
 const IN_LUKS: &str = "luks2:";
 const VOLUME: &str = "flexvolume.volume=";
-/// Prefix of a permission to format: then come the evidence that it overrules, and when it was given.
-/// It holds for one mkfs, within a day.
+/// Prefix of a permission to format. The evidence that it overrules and the time when it was given follow. It is valid
+/// for one mkfs within a day.
 pub const MAY_FORMAT: &str = "flexvolume.mayformat";
-/// A volume with this tag holds nothing that the driver wrote. The driver's own lvcreate sets the tag, in the same
-/// change of LVM's metadata that makes the volume. The change that records mkfs as begun removes it.
+/// Tag of a volume on which the driver has written nothing. The driver's lvcreate creates the volume with this tag, in
+/// one change of LVM's metadata. The change that sets [`MAKING`] removes it.
 pub const NEW: &str = "flexvolume.new";
 const CONTENT: [&str; 4] = [MADE, MAKING, MAY_FORMAT, NEW];
-/// How long a permission to format is good, in seconds; and how far ahead the clock of the host that
-/// gave it may have been.
+/// How long a permission to format is valid, in seconds. Then how far the clock of the host that gave it may have been
+/// ahead.
 const A_DAY: u64 = 86_400;
 const CLOCKS_APART: u64 = 300;
 
-/// Whether a permission that was given then is not a day old.
+/// Whether a permission that was given at this time is less than a day old.
 fn is_recent(given: u64, now: u64) -> bool {
     now.saturating_sub(given) < A_DAY
 }
 
-/// A change of tags that LVM writes in one go: all of it is there afterwards, or nothing.
+/// A change of tags, which LVM makes completely or not at all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tags {
     pub add: Vec<String>,
@@ -37,19 +37,20 @@ pub struct Tags {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Record {
-    /// `flexvolume.fs=<type>:<uuid>`: it holds this filesystem.
+    /// `flexvolume.fs=<type>:<uuid>`: the volume holds this filesystem.
     pub made: Option<Filesystem<String>>,
-    /// `flexvolume.making=<type>`: mkfs was started and not seen to end. In an encrypted volume:
+    /// `flexvolume.making=<type>`: mkfs was started, and its end was not recorded. In an encrypted volume:
     /// `flexvolume.making=luks2:<type>:<uuid>`.
     pub making: Option<String>,
-    /// `flexvolume.luks=<uuid>`: it is encrypted, and its LUKS2 header has this UUID. [`Self::made`] is inside.
+    /// `flexvolume.luks=<uuid>`: the volume is encrypted, and its LUKS2 header has this UUID. The filesystem of
+    /// [`Self::made`] is inside.
     pub luks: Option<String>,
-    /// An operator's permission to format it: the evidence that it overrules, and when it was given, in
-    /// seconds since the epoch. One by an older driver names no evidence, and permits nothing.
+    /// An operator's permission to format the volume: the evidence that it overrules, and when it was given, in seconds
+    /// since the epoch. A permission of an older driver names no evidence, and permits nothing.
     pub permission: Option<(String, u64)>,
-    /// The driver made this volume, and did not begin to make a filesystem on it.
+    /// Whether the driver created this volume, and has not begun to make a filesystem on it.
     pub new: bool,
-    /// The names that kubelet has for it, noted only when detach is to deactivate it.
+    /// kubelet's names of the volume. Recorded only if the driver is to deactivate it after its last use.
     pub names: Vec<String>,
     pub tags: Vec<String>,
 }
@@ -82,8 +83,7 @@ impl Record {
         record
     }
 
-    /// The type of the filesystem that is being made inside an encrypted volume, and the UUID that was chosen for
-    /// its LUKS2 header.
+    /// The type of the filesystem that is being made inside an encrypted volume, and the UUID of its LUKS2 header.
     pub fn making_in_luks(&self) -> Option<(&str, &str)> {
         self.making
             .as_deref()?
@@ -91,7 +91,7 @@ impl Record {
             .split_once(':')
     }
 
-    /// The UUID of the LUKS2 header that the volume has, or is getting.
+    /// The UUID of the volume's LUKS2 header, which may still be in the making.
     pub fn luks_uuid(&self) -> Option<&str> {
         let making = || Some(self.making_in_luks()?.1);
         self.luks.as_deref().or_else(making)
@@ -104,7 +104,8 @@ impl Record {
         })
     }
 
-    /// Whether a tag could lead to mkfs, now or later: mkfs has begun, or the permission is not a day old.
+    /// Whether a tag could lead to mkfs, now or later: the volume is new, mkfs has begun, or there is a permission that
+    /// is less than a day old.
     pub fn may_allow_mkfs(&self, now: u64) -> bool {
         let permission = self.permission.as_ref();
         self.new
@@ -112,7 +113,7 @@ impl Record {
             || permission.is_some_and(|(_, given)| is_recent(*given, now))
     }
 
-    /// The tags that say which filesystem the volume holds, or is getting.
+    /// The tags about the volume's filesystem, made or in the making.
     pub fn content_tags(&self) -> impl Iterator<Item = &str> {
         self.tags_of(&CONTENT)
     }
@@ -122,8 +123,7 @@ impl Record {
         self.tags.iter().map(String::as_str).filter(is_one)
     }
 
-    /// The change after which the tags say that the volume holds this filesystem, inside the LUKS2 header `luks` if
-    /// it is encrypted.
+    /// The change that records this filesystem. `luks`: the UUID of the LUKS2 header, if the filesystem is inside one.
     pub fn holding(&self, filesystem: &Filesystem, luks: Option<&str>) -> Tags {
         let Filesystem { fs, uuid } = filesystem;
         let mut tags = self.replaced_by(format!("{MADE}{fs}:{uuid}"));
@@ -135,9 +135,9 @@ impl Record {
         tags
     }
 
-    /// The change that sets `tag`, and removes the tags that it replaces. There is one tag each for a mkfs that has
-    /// begun, for a permission and for a LUKS2 header: a new one replaces the old. The tag of a made filesystem
-    /// replaces that of an earlier filesystem, of a mkfs that has begun and of a permission, and [`NEW`].
+    /// The change that sets `tag`, and removes the tags that it replaces. A volume has at most one tag for a begun
+    /// mkfs, one for a permission and one for a LUKS2 header: a new one replaces the old one. The tag of a made
+    /// filesystem replaces four: that of an earlier filesystem, of a begun mkfs, of a permission, and [`NEW`].
     pub fn replaced_by(&self, tag: String) -> Tags {
         let starts = match &tag {
             tag if tag.starts_with(MADE) => &CONTENT[..],
@@ -166,7 +166,7 @@ pub fn making_in_luks_tag(fs: FsType, uuid: &str) -> String {
     format!("{MAKING}{IN_LUKS}{fs}:{uuid}")
 }
 
-/// The tag that holds kubelet's name for a volume.
+/// The tag with kubelet's name of a volume.
 pub fn volume_tag(name: &ObjectName) -> String {
     format!("{VOLUME}{name}")
 }
@@ -217,7 +217,7 @@ mod tests {
         let change = Record::parse(["flexvolume.luks=old"]).holding(&filesystem, Some("0b1c"));
         assert_eq!(change.add, ["flexvolume.fs=ext4:u", "flexvolume.luks=0b1c"]);
         assert_eq!(change.remove, ["flexvolume.luks=old"]);
-        // The header stays what it is, whatever is recorded of the filesystem inside.
+        // A new record of the filesystem inside does not change the record of the header.
         let made = ["flexvolume.fs=ext4:u", "flexvolume.luks=0b1c"];
         let record = Record::parse(made);
         assert_eq!(record.luks_uuid(), Some("0b1c"));

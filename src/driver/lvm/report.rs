@@ -1,4 +1,4 @@
-//! lvs(8) and vgs(8), in JSON.
+//! Reads the reports of lvs(8) and vgs(8), in JSON.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -21,13 +21,13 @@ pub struct Group {
     pub name: String,
     #[serde(rename = "vg_size", deserialize_with = "bytes")]
     pub size: Bytes,
-    /// What LVM may give to volumes: see [`usable`](super::usable).
+    /// The space that LVM may allocate to volumes: see [`usable`](super::usable).
     #[serde(rename = "vg_free", deserialize_with = "bytes")]
     pub free: Bytes,
     /// See [`Volume::metadata_free`].
     #[serde(rename = "vg_mda_free", deserialize_with = "bytes")]
     pub metadata_free: Bytes,
-    /// The size of the smallest area for LVM's metadata of the group. LVM keeps two versions there.
+    /// The size of the smallest area with LVM's metadata of the group. An area holds two versions.
     #[serde(rename = "vg_mda_size", deserialize_with = "bytes")]
     pub metadata_size: Bytes,
     #[serde(rename = "vg_extent_size", deserialize_with = "number")]
@@ -46,9 +46,9 @@ pub struct Report {
 }
 
 impl Report {
-    /// Reads what LVM prints. 2.03.16 puts lines of text between those of the report ("Retrying metadata
-    /// scan."), where another disk's metadata is damaged or being written; each line of the report itself
-    /// begins with a bracket or a quote.
+    /// Parses LVM's output. If the metadata on another disk is damaged or is being written, LVM 2.03.16 prints lines of
+    /// text between those of the report ("Retrying metadata scan."). These are dropped: each line of the report begins
+    /// with a bracket or a quote.
     pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(json).or_else(|error| {
             let is_json = |line: &&[u8]| {
@@ -60,8 +60,8 @@ impl Report {
         })
     }
 
-    /// The rows of one kind (`lv`, `vg`). Anybody who can write to a disk can write LVM's metadata there. So a
-    /// character that cannot be seen is replaced by `?`, which no name or tag has.
+    /// The rows of one kind (`lv`, `vg`). Anybody who can write to a disk can write LVM's metadata there. So each
+    /// character that cannot be printed is replaced by `?`, which no name or tag contains.
     pub(super) fn rows<T: DeserializeOwned>(self, kind: &str) -> Result<Vec<T>, String> {
         let parts = self.report.into_iter();
         let found = parts.filter_map(|mut part| part.remove(kind)).flatten();
@@ -77,22 +77,23 @@ impl Report {
             .map_err(|error| error.to_string())
     }
 
-    /// The volumes in the rows of one kind, sorted by name, without those whose name this driver does not accept: LVM
-    /// reserves more names with every release, and keeps old volumes that have one.
+    /// The volumes in the rows of one kind, sorted by name. Leaves out a volume whose name this driver does not accept:
+    /// an old volume may have a name that LVM has reserved since.
     pub fn volumes(self, kind: &str) -> Result<Vec<Volume>, String> {
         let rows = self.rows::<ReportRow>(kind)?.into_iter();
         let mut volumes: Vec<Volume> = rows.filter_map(ReportRow::volume).collect();
-        // A volume has a row for each segment.
+        // A volume has a row for each of its segments.
         volumes.sort_by(|a, b| {
             (&a.id, &a.uuid, b.spread.images).cmp(&(&b.id, &b.uuid, a.spread.images))
         });
-        // A group that vgimportclone(8) made has volumes of the same UUIDs.
+        // The UUID alone is not enough: a group that vgimportclone(8) made has volumes with the UUIDs of the
+        // original's.
         volumes.dedup_by(|again, one| again.target() == one.target());
         Ok(volumes)
     }
 }
 
-/// A number, which LVM prints as text.
+/// Reads a number, which LVM prints as text.
 pub(super) fn number<'de, T: FromStr, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
     let text = String::deserialize(from)?;
     text.parse()
@@ -103,12 +104,12 @@ pub(super) fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Erro
     number(from).map(Bytes::new)
 }
 
-/// Whether LVM prints anything in this field. An empty field means no.
+/// Reads a field that is empty for no, and anything else for yes.
 pub(super) fn is_set<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     String::deserialize(from).map(|text| !text.is_empty())
 }
 
-/// A row with [`LV_FIELDS`].
+/// A row with the fields [`LV_FIELDS`].
 #[derive(Deserialize)]
 struct ReportRow {
     vg_name: String,
@@ -155,14 +156,14 @@ struct ReportRow {
 impl ReportRow {
     fn volume(self) -> Option<Volume> {
         let (vg, lv) = (VgName::parse(&self.vg_name), LvName::parse(&self.lv_name));
-        // -1: none.
+        // -1 means none.
         let number = format!("{}:{}", self.lv_kernel_major, self.lv_kernel_minor);
         Some(Volume {
             id: LvId::new(vg.ok()?, lv.ok()?),
             uuid: LvUuid::of(&self.lv_uuid),
             size: self.lv_size,
             origin_size: self.origin_size.parse().ok().map(Bytes::new),
-            // A volume whose metadata was made by hand may have no time at all.
+            // If somebody wrote the metadata by hand, a volume may have no time.
             created: self.lv_time.parse().unwrap_or(0),
             record: Record::parse(self.lv_tags.split(',')),
             active: self.lv_active == "active",
@@ -180,7 +181,8 @@ impl ReportRow {
             tags: self.lv_tags,
             layout: self.lv_layout,
             role: self.lv_role,
-            // A hidden one is in brackets. Of a cached volume this is the hidden cache: no pool that could fill up.
+            // The name of a hidden volume is in brackets, which is no valid name. A cached volume's cache is hidden: it
+            // is no pool that could fill up.
             pool: LvName::parse(&self.pool_lv).ok(),
             origin: LvName::parse(&self.origin).ok(),
             data_percent: self.data_percent.parse().ok(),
@@ -193,7 +195,7 @@ impl ReportRow {
         })
     }
 
-    /// Of a thin volume whose pool the kernel has given up, only the letter of `lv_attr` says so. Source: lvs(8),
+    /// If the kernel has given up a thin volume's pool, only a letter of `lv_attr` says so. Source: lvs(8),
     /// "`lv_attr`"; lvm2 lib/report/report.c, `_lvhealthstatus_disp`.
     fn health(&self) -> String {
         let is_failed = self.lv_attr.chars().nth(8) == Some('F');
@@ -205,13 +207,13 @@ impl ReportRow {
         .to_owned()
     }
 
-    /// Of a thin volume `lv_merging` says nothing. Source: lvs(8), "`lv_attr`"; lvm2 lib/report/report.c,
-    /// `_lvmerging_disp` and `_lvmergefailed_disp`.
+    /// Not read from `lv_merging`, which is empty for a thin volume. Source: lvs(8), "`lv_attr`"; lvm2
+    /// lib/report/report.c, `_lvmerging_disp` and `_lvmergefailed_disp`.
     fn merge(&self) -> Option<Merge> {
         let is_merging = self.lv_attr.starts_with('O');
         is_merging.then(|| match &*self.lv_merge_failed {
             "" => Merge::Runs,
-            // The kernel's table has no merge yet. A thin volume never has one.
+            // The kernel's table has no merge yet. A thin volume's table never has one.
             "unknown" => Merge::Waits,
             _ => Merge::Failed,
         })
@@ -237,9 +239,9 @@ pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,origin_size,
     metadata_percent,vg_extent_size,vg_free,vg_mda_free,vg_missing_pv_count,vg_lock_type,lv_lockargs,pool_lv_uuid,stripes,data_stripes";
 pub(super) const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_mda_free,vg_mda_size,vg_extent_size,vg_missing_pv_count,vg_exported";
 
-/// Settings that an administrator may have changed in lvm.conf(5) for people to read: without them tags
-/// could not be told apart. LVM 2.03.31 also writes its messages into a report in JSON unless
-/// `report_command_log` is 0.
+/// Settings of the report's format. An administrator may have changed them in lvm.conf(5), and then, for example, one
+/// tag could not be told from the next. Unless `report_command_log` is 0, LVM 2.03.31 also writes its messages into the
+/// JSON.
 const FORMAT: &str = "report/time_format=\"%s\" report/list_item_separator=\",\" \
     report/binary_values_as_numeric=0 report/compact_output=0 report/compact_output_cols=\"\" report/prefixes=0 \
     log/report_command_log=0 log/command_names=0 log/prefix=\"\"";
@@ -258,7 +260,7 @@ pub(super) fn read<T>(
     read_with_warnings(host, command, parse).map(|(read, _)| read)
 }
 
-/// As [`read`], and whether LVM said anything beside its report.
+/// Like [`read`]. Also returns whether LVM printed a warning.
 pub(super) fn read_with_warnings<T>(
     host: &Host,
     command: &Command,

@@ -1,4 +1,4 @@
-//! sanlock(8), which keeps the locks of a shared group on the group's disks.
+//! Asks sanlock(8), which keeps the locks of a shared group on the group's disks.
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use super::volume::Lease;
 use crate::host::{Command, Host, ToolError};
 use crate::names::{Shown, VgName};
 
-/// The other node that has a volume, as sanlock shows it.
+/// The other node that has a volume, by sanlock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     /// `host_id` in lvmlocal.conf.
     pub host: u64,
-    /// `our_host_name` in sanlock.conf; if that is not set, a UUID and the host's name.
+    /// `our_host_name` in sanlock.conf. If that is not set, a UUID and the host's name.
     pub name: String,
-    /// Seconds since its last sign of life.
+    /// Seconds since the node's last sign of life.
     pub silent: u64,
 }
 
-/// The other node that has a lock. `None` if it is free or unknown (always with DLM).
+/// The other node that has a lock. `None`: the lock is free, or its holder is unknown, as always with DLM.
 pub fn holder(host: &Host, vg: &VgName, lock: &Lease, limit: Duration) -> Option<Holder> {
-    /// Seconds of silence after which a lease is void, and something else keeps this node from the volume. Source:
-    /// sanlock's src/timeouts.c: a host gives up after eight timeouts of 10 s, its watchdog has reset it 60 s later,
-    /// and this node's sanlock may notice that one renewal late.
+    /// After so many seconds of silence, a node has lost its lease: it does not keep this node from the volume. Source:
+    /// sanlock's src/timeouts.c. A host gives up after eight timeouts of 10 s. Its watchdog resets it at most 60 s
+    /// later. This node's sanlock may notice that one renewal, of 20 s, later.
     const GIVEN_AWAY: u64 = 160;
     let (_, place) = lock.args.rsplit_once(':')?;
     let space = format!("lvm_{vg}");
@@ -60,7 +60,7 @@ pub(super) fn has_forgotten(host: &Host, dump: &str, vg: &VgName, limit: Duratio
     }
 }
 
-/// The number of the host in a lease that is taken.
+/// The number of the host that has a lease. `None`: the lease is free.
 pub(super) fn owner(leader: &str) -> Option<u64> {
     let field = |name| {
         let line = leader.lines().find_map(|line| line.strip_prefix(name))?;
@@ -70,8 +70,8 @@ pub(super) fn owner(leader: &str) -> Option<u64> {
     field("owner_id ")
 }
 
-/// Finds a host in sanlock's list of the hosts that share a group. Each host has a line of its own, and its fields are
-/// on the lines below.
+/// Finds a host in sanlock's list of the hosts that share a group. Each host has a line, and its fields are on the
+/// lines below that.
 pub(super) fn node(status: &str, host: u64) -> Option<Holder> {
     let first = format!("{host} timestamp ");
     let block = status.lines().skip_while(|line| !line.starts_with(&first));

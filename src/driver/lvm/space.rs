@@ -1,4 +1,4 @@
-//! What is free in a volume group: only space that a disk has.
+//! Counts the free space of a volume group. Only space that a disk really has counts.
 
 use std::path::PathBuf;
 
@@ -15,13 +15,13 @@ use crate::names::{Bytes, VgName};
 pub struct GroupDisk {
     #[serde(rename = "pv_name")]
     pub path: PathBuf,
-    /// What no volume has, by LVM's metadata.
+    /// The free space, by LVM's metadata.
     #[serde(rename = "pv_free", deserialize_with = "bytes")]
     pub free: Bytes,
-    /// All its extents, by LVM's metadata.
+    /// The size of all extents, by LVM's metadata.
     #[serde(rename = "pv_size", deserialize_with = "bytes")]
     pub extents: Bytes,
-    /// Where they begin.
+    /// Where the extents begin.
     #[serde(rename = "pe_start", deserialize_with = "bytes")]
     pub begin: Bytes,
     /// The size of the device. 0: LVM finds no such device.
@@ -37,19 +37,19 @@ pub(super) const PV_FIELDS: &str =
     "pv_name,pv_free,pv_size,pe_start,dev_size,pv_allocatable,pv_missing";
 
 impl GroupDisk {
-    /// The end of its extents, by LVM's metadata.
+    /// The end of the extents, by LVM's metadata.
     pub fn end(&self) -> Bytes {
         Bytes::new(self.begin.get().saturating_add(self.extents.get()))
     }
 
-    /// Whether it is there, and smaller than LVM's metadata says: its partition was changed, or the image below it. LVM
-    /// only warns, and gives volumes extents that are not there.
+    /// Whether the disk exists, but is smaller than LVM's metadata says: somebody changed its partition, or the image
+    /// below it. LVM only warns, and may allocate extents that do not exist.
     pub fn is_short(&self) -> bool {
         self.size.get() > 0 && self.size < self.end()
     }
 
-    /// The space that LVM may give to volumes. A disk that is too small counts nothing, since nobody tells LVM which of
-    /// its extents to take.
+    /// The free space that LVM may allocate to volumes. It is 0 for a disk that is too small, since nobody can tell LVM
+    /// which of its extents to use.
     pub fn usable(&self) -> Bytes {
         let is_usable = self.allocatable && !self.missing && self.size >= self.end();
         if is_usable {
@@ -60,14 +60,14 @@ impl GroupDisk {
     }
 }
 
-/// The space on these disks that LVM may give to volumes. All that says how much is free counts so: growth and
-/// creation, the node's `reserve`, `status` and the metrics.
+/// The free space on these disks that LVM may allocate to volumes. Growth, creation, the node's `reserve`, `status` and
+/// the metrics all use this number.
 pub fn usable(disks: &[GroupDisk]) -> Bytes {
     let all = disks.iter().map(|disk| disk.usable().get());
     Bytes::new(all.fold(0, u64::saturating_add))
 }
 
-/// The disks to which an LVM command has to be kept, because LVM would take space on one that is too small. Empty: LVM
+/// The only disks that an LVM command may use, if one is too small: LVM would also take space on that one. Empty: LVM
 /// may choose.
 pub fn allowed(disks: &[GroupDisk]) -> Vec<PathBuf> {
     if !disks.iter().any(GroupDisk::is_short) {
@@ -85,7 +85,7 @@ pub fn disks_of(host: &Host, vg: &VgName) -> Result<Vec<GroupDisk>> {
         .with_context(|| format!("asking LVM for the disks of {vg}"))
 }
 
-/// A group has a row for each disk.
+/// A row of vgs(8). A group has one for each disk.
 #[derive(Deserialize)]
 struct GroupRow {
     vg_uuid: String,
@@ -95,12 +95,12 @@ struct GroupRow {
     disk: GroupDisk,
 }
 
-/// What to ask vgs(8) for [`groups_in`].
+/// The fields of vgs(8) that [`groups_in`] needs.
 pub(super) fn group_fields() -> String {
     format!("vg_uuid,{VG_FIELDS},{PV_FIELDS}")
 }
 
-/// The groups in a report of vgs(8). Two may have one name.
+/// The groups in a report of vgs(8). Two groups may have the same name.
 pub(super) fn groups_in(report: Report) -> Result<Vec<Group>, String> {
     let mut groups: Vec<(String, Group)> = Vec::new();
     for row in report.rows::<GroupRow>("vg")? {
@@ -125,8 +125,8 @@ mod tests {
     #[test]
     #[rustfmt::skip] // a row is a line
     fn only_space_that_a_disk_has_is_free() {
-        // Of a disk whose 90 bytes of extents begin at byte 10, with 50 free: its device, what it may give, whether
-        // it is missing, and what counts.
+        // A disk whose 90 bytes of extents begin at byte 10, with 50 free. Columns: the size of its device, whether it
+        // is allocatable, whether it is missing, what counts as free, whether it is short.
         let cases = [
             ("whole", 100, "allocatable", "", 50, false),
             ("larger", 900, "allocatable", "", 50, false),

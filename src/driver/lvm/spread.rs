@@ -1,4 +1,4 @@
-//! How much of its group a volume takes: RAID takes more than it holds.
+//! Counts how much of its group a volume takes. RAID takes more than the volume's size.
 
 use std::num::NonZeroU64;
 
@@ -6,13 +6,13 @@ use crate::names::Bytes;
 
 const MIB: u64 = 1 << 20;
 
-/// Over which images LVM spreads a volume: stripes, copies, parity.
+/// The images over which LVM spreads a volume: stripes, copies, parity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spread {
     pub images: u64,
-    /// How many of them share its data, each with whole extents.
+    /// How many of the images share the data. Each has whole extents.
     pub data: NonZeroU64,
-    /// Whether each image has metadata of RAID beside it.
+    /// Whether each image has RAID metadata beside it.
     pub metadata: bool,
     /// Whether each image has checksums beside it.
     pub integrity: bool,
@@ -26,8 +26,8 @@ impl Spread {
         integrity: false,
     };
 
-    /// The spread that lvcreate's options ask for. A type that is not known here counts as three copies. Source:
-    /// lvcreate(8), lvmraid(7).
+    /// The spread that lvcreate's options ask for. An unknown type counts as three copies. Source: lvcreate(8),
+    /// lvmraid(7).
     pub fn of_options(words: &[String]) -> Self {
         let number = |short, long| -> Option<u64> {
             let value = value(words, short, long)?;
@@ -63,7 +63,7 @@ impl Spread {
         let mut kinds = layout.split(',');
         let is_copied = kinds.any(|kind| ["raid1", "mirror"].contains(&kind));
         let data = NonZeroU64::new(data).filter(|_| !is_copied);
-        // A thin volume has none.
+        // A thin volume has no images, so this counts 1.
         Self {
             images: images.max(1),
             data: data.unwrap_or(NonZeroU64::MIN),
@@ -71,13 +71,13 @@ impl Spread {
         }
     }
 
-    /// The size that LVM makes of this one: whole extents on each image.
+    /// The size to which LVM rounds this size up: whole extents on each image.
     pub fn whole(self, size: Bytes, extent: NonZeroU64) -> Bytes {
         let unit = extent.saturating_mul(self.data);
         size.round_up(unit).unwrap_or(Bytes::new(u64::MAX))
     }
 
-    /// The bytes that a volume of this size takes from its group; rather too many than too few.
+    /// The bytes that a volume of this size takes from its group. May be too many, never too few.
     pub fn takes(self, size: Bytes, extent: NonZeroU64) -> Bytes {
         /// dm-raid's superblock, and a bit for each of at most 2^21 regions. Source: Linux'
         /// drivers/md/dm-raid.c, `validate_region_size`.
@@ -102,8 +102,8 @@ impl Spread {
     }
 }
 
-/// The value of an option, which LVM takes from the same word (`-m1`, `--mirrors=1`) or from the next word. A long name
-/// may be shortened.
+/// The value of an option. LVM accepts it in the same word (`-m1`, `--mirrors=1`) or in the next. A long name may be
+/// abbreviated.
 fn value<'a>(words: &'a [String], short: &str, long: &str) -> Option<&'a str> {
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -130,7 +130,8 @@ mod tests {
     #[test]
     #[rustfmt::skip] // a row is a line
     fn counts_what_lvcreate_takes() {
-        // Of 4 MiB extents: the size that was asked for, what it becomes, and what the group has less.
+        // With extents of 4 MiB. Columns: lvcreate's options, the wanted size, the size that LVM makes of it, the space
+        // that it takes from the group.
         let cases = [
             ("", 30, 32, 32),
             ("--type linear", 32, 32, 32),

@@ -1,4 +1,4 @@
-//! Devices that a failed command left suspended: every access of a pod would wait.
+//! Resumes devices that a failed command left suspended: otherwise every access of a pod would wait.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use super::mapped::{Mapped, RESUME, with_its_table};
 use crate::host::{Command, DeviceNumber, Host, holders};
 use crate::names::VgName;
 
-/// Resumes a device that the driver's command left suspended, and what the device is built on. None of them was
-/// suspended before that command. Adds to the command's error which device stays suspended, if one does.
+/// Resumes a device, and those below it, after a failed command of the driver. They were not suspended before that
+/// command. If a device stays suspended, adds its name to the command's error.
 ///
-/// Each gets the table that it had. LVM may have loaded a second one, and taken its extents back since.
+/// Each device gets the table that it had. LVM may have loaded a second table, and have freed its extents since.
 pub fn resumed(host: &Host, vg: &VgName, device: DeviceNumber, error: Error) -> Error {
     let device = Mapped::of(device);
     if device.suspended(host.kernel).is_none() {
@@ -47,8 +47,8 @@ fn resume(host: &Host, device: &Mapped) {
     }
 }
 
-/// Whether no LVM command works on the group: a table that such a command has loaded is not to be taken from it.
-/// Waits for one that is at work.
+/// Waits until no LVM command works on the group, since a running command needs the table that it has loaded. False:
+/// one still works after 10 s, or the driver is told to stop.
 fn is_free(host: &Host, vg: &VgName) -> bool {
     const MOST: Duration = Duration::from_secs(10);
     const APART: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! Reports of LVM, and what lvmlockd and sanlock say, and the values read from them.
+//! Reads reports of LVM, and outputs of lvmlockd and sanlock.
 
 use std::num::NonZeroU64;
 
@@ -9,14 +9,14 @@ use super::space::groups_in;
 use super::volume::*;
 use crate::names::{Bytes, LvId, LvName};
 
-/// What lvs prints of a linear volume of 64 MiB that is active.
+/// The report of lvs about an active linear volume of 64 MiB.
 const ONE: &str = include_str!("sample.json");
 
 pub(crate) fn sample() -> Volume {
     with(&[]).unwrap()
 }
 
-/// That volume, with other values in these fields.
+/// The sample volume with other values in these fields.
 pub fn with(fields: &[(&str, &str)]) -> Result<Volume, String> {
     let mut report: serde_json::Value = serde_json::from_str(ONE).unwrap();
     for (field, value) in fields {
@@ -58,7 +58,7 @@ fn reads_what_lvs_prints() {
     assert!(!other("lv_active", "").active);
     let origin = other("lv_role", "public,origin,thickorigin");
     assert!(origin.has_role("thickorigin") && !volume.has_role("thickorigin"));
-    // The hidden cache of a cached volume is no pool.
+    // A cached volume's hidden cache is no pool.
     assert_eq!(other("pool_lv", "[fast_cvol]").pool, None);
     assert_eq!(other("pool_lv", "pool").pool, LvName::parse("pool").ok());
     let origin = |name| other("origin", name).origin;
@@ -154,7 +154,7 @@ fn a_volume_of_several_segments_is_one_and_as_wide_as_its_widest() {
         row.replace(r#""stripes":"1""#, &format!(r#""stripes":"{stripes}""#))
     };
     let rows = [row("z", "1"), row("a", "1"), row("z", "3"), row("z", "2")];
-    // One that LVM keeps for itself hides no other.
+    // A volume with a name that LVM reserves does not hide the others.
     let strange = row("x_cvol", "1");
     let text = format!(r#"{{"report":[{{"lv":[{strange},{}]}}]}}"#, rows.join(","));
     let volumes = Report::parse(text.as_bytes())

@@ -1,13 +1,13 @@
-//! Whether udevd answers LVM.
+//! Finds out whether udevd answers LVM.
 
 use std::path::Path;
 
 use crate::host::Kernel;
 
-/// Whether udevd answers, for which LVM waits after each change.
+/// Whether udevd answers. LVM waits for udevd after each change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Udev {
-    /// udevd listens, or the kernel does not tell.
+    /// udevd listens, or the kernel's tables cannot be read.
     Listens,
     /// udevd answers by a semaphore of the host's IPC namespace, and this process is in another one.
     CannotBeHeard,
@@ -20,15 +20,15 @@ pub enum Udev {
 impl Udev {
     pub fn ask(kernel: &Kernel) -> Self {
         const SOCKET: &str = "/run/udev/control";
-        // Since systemd 258 a link to another socket.
+        // Since systemd 258, this path is a link to another socket.
         let real = kernel.real_path(Path::new(SOCKET)).unwrap_or_default();
         let is_it = |line: &str| {
             let at = line.split_whitespace().last();
             at.is_some_and(|at| at == SOCKET || Path::new(at) == real)
         };
-        // That of the host's network. Source: proc(5), `/proc/net/unix`.
+        // The sockets of the host's network namespace. Source: proc(5), `/proc/net/unix`.
         let table = kernel.read(Path::new("/proc/1/net/unix"));
-        // If the kernel does not tell, they are the same.
+        // If one of them cannot be read, they count as the same.
         let [own, hosts] =
             ["/proc/self/ns/ipc", "/proc/1/ns/ipc"].map(|path| kernel.link(Path::new(path)));
         if !kernel.exists(Path::new(SOCKET)) {

@@ -1,4 +1,5 @@
-//! Groups on this node's disks that this node cannot use: exported, another host's, shared, or several of one name.
+//! Finds groups on this node's disks that this node cannot use: exported, another host's, shared, or several of one
+//! name.
 
 use super::lockd::GroupLeases;
 use super::report::{Group, ask, is_set, read};
@@ -8,17 +9,17 @@ use serde::Deserialize;
 use std::fmt;
 use std::time::Duration;
 
-/// A group on this node's disks that it cannot use, though no filter leaves it out.
+/// A group on this node's disks that the node cannot use, though no filter of LVM leaves it out.
 #[derive(Debug, Clone)]
 pub struct KeptAway {
     pub vg: String,
-    /// Whose the group is, as a part of a sentence: "of host NAME", or "shared by sanlock".
+    /// The owner of the group, as a part of a sentence: "of host NAME", or "shared by sanlock".
     pub owner: String,
-    /// Why, and what to do.
+    /// Why the node cannot use it, and what to do.
     pub why: String,
 }
 
-/// What may keep this node from a group.
+/// A row of vgs(8) with the fields that may keep this node from a group.
 #[derive(Deserialize)]
 #[allow(clippy::struct_field_names)] // LVM's own
 struct GroupRow {
@@ -29,14 +30,14 @@ struct GroupRow {
     vg_exported: bool,
 }
 
-/// Exported groups, another host's, and shared ones without their locks.
+/// Groups that are exported or another host's, and shared groups whose locks this node cannot use.
 pub fn kept_away(host: &Host, known: &[Group], limit: Duration) -> Vec<KeptAway> {
     let rows = rows(host, &["--foreign", "--shared"], limit).unwrap_or_default();
     let kept = rows.into_iter().filter_map(|row| {
         let is_hidden = !known.iter().any(|group| group.name == row.vg_name);
         let why = of_row(host, &row, is_hidden, limit)?;
         let owner = match row.manager() {
-            // Whoever made the group on another host chose its words.
+            // The other host's administrator chose the system ID, so it is shown as foreign text.
             None => format!("of host {}", row.vg_systemid.shown()),
             Some(manager) => format!("shared by {}", manager.shown()),
         };
@@ -53,8 +54,8 @@ fn rows(host: &Host, others: &[&str], limit: Duration) -> Option<Vec<GroupRow>> 
     read(host, &command, |report| report.rows("vg")).ok()
 }
 
-/// Why LVM does not let this node use or change a group that is there. `None` if it is none of these:
-/// several groups of the name, exported, another host's, shared.
+/// Why LVM does not let this node use or change an existing group: there are several groups of the name, or it is
+/// exported, another host's or shared. `None`: none of these.
 pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<String> {
     let rows = |others: &[&str]| {
         let mut rows = rows(host, others, limit)?;
@@ -71,7 +72,7 @@ pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<Stri
 }
 
 impl GroupRow {
-    /// The lock manager of a group that nodes share.
+    /// The lock manager, if nodes share the group.
     fn manager(&self) -> Option<&str> {
         Some(&*self.vg_lock_type).filter(|kind| !["", "none"].contains(kind))
     }
@@ -100,7 +101,7 @@ fn of_row(host: &Host, row: &GroupRow, is_hidden: bool, limit: Duration) -> Opti
     }
 }
 
-/// Message about an exported group.
+/// The message about an exported group.
 pub fn exported(vg: &impl fmt::Display) -> String {
     format!(
         "the volume group {vg} is exported, so that it can move to another host (vgexport(8)); if it stays on this \
@@ -108,7 +109,7 @@ pub fn exported(vg: &impl fmt::Display) -> String {
     )
 }
 
-/// Message about several groups of one name.
+/// The message about several groups of one name.
 pub fn twins(vg: &impl fmt::Display, number: usize) -> String {
     format!(
         "{number} volume groups are called {vg}, so LVM uses none of them by that name. Perhaps a disk was \

@@ -1,4 +1,4 @@
-//! Why an LVM command failed or did not end.
+//! Explains why an LVM command failed or did not end.
 
 use super::lockd::{any_obstacle, has_lvmlockd};
 use super::mapped::{Mapped, with_its_table};
@@ -9,14 +9,14 @@ use crate::names::{LvId, Shown, VgName};
 use anyhow::Error;
 use std::time::Duration;
 
-/// Limit for asking LVM what keeps this node from a group.
+/// The time limit for asking LVM why this node cannot use a group.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Adds why an LVM command failed or did not end. If the command failed, that is what keeps this node from the group: it is
 /// another host's, or nodes share it. If the command was stopped at its limit, that is what it waited for. `vg` is `None`
 /// for a command on all groups.
 pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Error {
-    // For any group: LVM's global lock is in one that nodes share.
+    // This can stop a command on any group, since LVM's global lock is in a shared group.
     if has_lvmlockd(host)
         && let Some(name) = suspended_leases(host.kernel)
     {
@@ -99,9 +99,8 @@ fn outside_waits(kernel: &Kernel, effect: Effect) -> String {
     .to_owned()
 }
 
-/// The name of a suspended device at or below an open encrypted one. LVM reads the device inside an encrypted one,
-/// since it reads each device that may be a disk of its own. If one of these devices is suspended, LVM waits in the
-/// kernel.
+/// The name of a suspended device: one inside an open encrypted volume, or below that. LVM reads each device that may
+/// be a disk of LVM's, also one inside an encrypted volume. If such a device is suspended, LVM waits in the kernel.
 fn suspended_inside(kernel: &Kernel) -> Option<String> {
     let is_encrypted = |device: &Mapped| {
         let uuid = kernel.read(&device.0.join("dm/uuid"));
@@ -111,9 +110,9 @@ fn suspended_inside(kernel: &Kernel) -> Option<String> {
     all.find_map(|device| device.suspended(kernel))
 }
 
-/// The device-mapper name of a suspended device of sanlock's leases. An lvcreate suspends it for a moment, when it
-/// refreshes the device in case that another node has extended it (LVM's lib/locking/lvmlockd.c). Only a device that
-/// stays suspended longer counts.
+/// The device-mapper name of a suspended device of sanlock's leases. An lvcreate suspends this device for a moment: it
+/// refreshes the device, since another node may have extended it (source: LVM's lib/locking/lvmlockd.c). So only a
+/// device that stays suspended longer counts.
 fn suspended_leases(kernel: &Kernel) -> Option<String> {
     const MOMENT: Duration = Duration::from_millis(300);
     let suspended = |device: &Mapped| {

@@ -1,4 +1,4 @@
-//! What a person does about a filesystem that cannot be mounted or unmounted.
+//! Advice for a filesystem that cannot be mounted or unmounted.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use super::table::Table;
 use crate::host::{Kernel, Node, holders, own_name};
 use crate::names::{FsType, LvId, Shown};
 
-/// Why the kernel does not mount a btrfs that has a copy: it knows a filesystem by its UUID alone, and takes the second
-/// one for the first. It does so even if the first was unmounted, and is newer.
+/// Why the kernel does not mount a btrfs of which there is a copy. The kernel knows a btrfs only by its UUID, and takes
+/// the second one for the first, even if the first is unmounted and newer.
 pub fn twin(source: &Source) -> String {
     let Source { id, node, .. } = source;
     let own = by_hand(id, node, "btrfstune -u");
@@ -23,7 +23,7 @@ pub fn twin(source: &Source) -> String {
     )
 }
 
-/// The error where a filesystem is to be written, and the kernel has mounted it to be read only.
+/// The error if the call wants to write, and the kernel has mounted the filesystem read-only.
 pub fn unwritable(source: &Source) -> Error {
     let Source { id, node, .. } = source;
     let helps = match source.filesystem.fs {
@@ -44,17 +44,17 @@ pub fn unwritable(source: &Source) -> Error {
     )
 }
 
-/// Whether the kernel refuses a filesystem for features that it does not know. The error code, EINVAL, means many
-/// things, so its log is read. Sources: Linux' fs/ext4/super.c, fs/btrfs/disk-io.c and `xfs_sb.c`.
+/// Whether the kernel refuses a filesystem because of unknown features. `said`: the kernel's log, since the error code
+/// EINVAL has many meanings. Sources: Linux' fs/ext4/super.c, fs/btrfs/disk-io.c and `xfs_sb.c`.
 pub fn has_unknown_features(said: &str) -> bool {
     let features = ["unsupported optional features", "compatible features"];
     features.iter().any(|words| said.contains(words))
 }
 
-/// Why the kernel adds no mount. Its error code is that of a full disk, so mounts are counted. `None`: that is not why.
-/// Source: Linux' Documentation/admin-guide/sysctl/fs.rst, "mount-max".
+/// The message if the node has too many mounts. The kernel's error code is the same as for a full disk, so this counts
+/// the mounts. `None`: there are not too many. Source: Linux' Documentation/admin-guide/sysctl/fs.rst, "mount-max".
 pub fn too_many_mounts(kernel: &Kernel) -> Option<String> {
-    /// A mount appears at each place where its directory is seen, and each counts.
+    /// A mount appears at each place where its directory is visible, and each place counts.
     const PLACES: usize = 64;
     let most = kernel.read(Path::new("/proc/sys/fs/mount-max")).ok()?;
     let most: usize = most.trim().parse().ok()?;
@@ -69,7 +69,8 @@ pub fn too_many_mounts(kernel: &Kernel) -> Option<String> {
     })
 }
 
-/// A command on the filesystem of a volume, for a person. An encrypted volume is closed by then.
+/// A command on the filesystem of a volume, for a person. If the volume is encrypted, the person must open it first,
+/// since the driver closes it.
 pub fn by_hand(id: &LvId, node: &Node, command: &str) -> String {
     let device = id.device();
     let shown = device.shown();
@@ -81,7 +82,7 @@ pub fn by_hand(id: &LvId, node: &Node, command: &str) -> String {
     )
 }
 
-/// Advice for a filesystem that mkfs of a node has made, and that no kernel may have mounted.
+/// Advice for a filesystem that this node's mkfs has made, and that perhaps no kernel has ever mounted.
 pub fn without_data(fs: FsType, id: &LvId, encrypted: bool) -> String {
     let empty = if encrypted {
         format!("remove the volume (`lvremove {id}`) and create it anew")
@@ -96,10 +97,11 @@ pub fn without_data(fs: FsType, id: &LvId, encrypted: bool) -> String {
     )
 }
 
-/// Why a mount cannot be taken off.
+/// Why a mount cannot be unmounted.
 pub fn busy(kernel: &Kernel, dir: &Path, id: u64) -> String {
     let table = Table::read(kernel).unwrap_or_default();
-    // The kernel calls a process' files by their real path, and a copy of the mount at another place is unmounted too.
+    // The kernel shows the files of a process by their real path. The unmount also takes copies of the mount at other
+    // places, so all of these paths count.
     let row = table.by_id(id);
     let mut places: Vec<PathBuf> = row.into_iter().flat_map(|row| table.paths(row)).collect();
     places.push(dir.to_owned());

@@ -1,8 +1,9 @@
-//! The changes of mounts that a process of the driver's own makes, which can be left behind if a disk does not answer.
+//! Changes mounts in another process, which can be left behind if a disk does not answer.
 //!
-//! An unmount that ends a filesystem writes back what is not on the disk yet, and the kernel alone knows whether one
-//! does: the mount may be the last by the time, or another place that shows it may go with it. To set flags anew waits
-//! for whoever freezes the filesystem. And a copy of the mount namespace may be the last that has some other volume.
+//! A filesystem's last unmount writes back all data that is not on the disk yet. Only the kernel knows which unmount is
+//! the last: others may unmount meanwhile, and an unmount may take copies of the mount with it. New flags may also have
+//! to wait: for somebody who has frozen the filesystem. And when a copied mount namespace ends, it may end the last
+//! mount of another volume.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -15,7 +16,7 @@ use nix::mount::MsFlags;
 use crate::host::{Command, Effect, Host, Kernel, Lock};
 use crate::names::Shown;
 
-/// The subcommands by which the driver runs itself. Not for people. `unmount-alone -- <dir>`: one umount2(2).
+/// The driver runs itself with these subcommands; they are not for people. `unmount-alone -- <dir>`: one umount2(2).
 pub const UNMOUNT: &str = "unmount-alone";
 /// `bind-alone <mount id> <flags> -- <from> <to>`: see [`Kernel::bind_with`].
 pub const BIND: &str = "bind-alone";
@@ -27,7 +28,7 @@ pub fn unmount(host: &Host, dir: &Path) -> Result<io::Result<()>> {
     run(host, command.operand(dir)).with_context(|| format!("unmounting {}", dir.shown()))
 }
 
-/// The mount with this id, which is at `from`, appears at `to` too, with these flags and no others.
+/// Binds the mount with this id, which is at `from`, to `to`, too, with these flags and no others.
 pub fn bind(
     host: &Host,
     (from, id): (&Path, u64),
@@ -58,7 +59,7 @@ fn with(host: &Host, work: &'static str, id: u64, flags: MsFlags, lock: &Lock) -
         .args([id.to_string(), flags.bits().to_string()])
 }
 
-/// The kernel's answer, if the caller may know what to do about it.
+/// Runs the process. The inner result is the kernel's answer: success, or an error that the caller may handle.
 fn run(host: &Host, command: Command) -> Result<io::Result<()>> {
     let output = host.run(&command.accept(&[0, ENOENT, EBUSY, EINVAL, ENOSPC, ESTALE]))?;
     Ok(match output.code {
@@ -67,7 +68,7 @@ fn run(host: &Host, command: Command) -> Result<io::Result<()>> {
     })
 }
 
-/// What the process does. `None`: the first word names no such work.
+/// The work of the process. `None`: the first word names no such work.
 pub fn work(words: &[OsString]) -> Option<io::Result<()>> {
     let words: Vec<&OsStr> = words.iter().map(OsString::as_os_str).collect();
     let (work, words) = words.split_first()?;

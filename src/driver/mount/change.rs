@@ -1,4 +1,4 @@
-//! Mounts what was decided on, looks what the kernel has mounted, and unmounts.
+//! Mounts filesystems, checks which one the kernel has mounted, unmounts them.
 
 use super::advice::{busy, has_unknown_features, too_many_mounts, twin, unwritable, without_data};
 use super::alone;
@@ -14,16 +14,16 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// More mounts than this on one directory are not an accident to be undone.
+/// The most mounts on one directory that `ensure_unmounted` takes off. More are no accident.
 const MOST_STACKED: usize = 64;
 
-/// How often and after which pause a busy mount is tried again: another call that binds from it, or a
-/// container that has just ended, may hold it for a moment.
+/// How often, and after which pause, the unmount of a busy mount is tried again. Another call that binds from the
+/// mount, or a container that has just ended, may keep it busy for a moment.
 const PATIENCE: u32 = 4;
 
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What is to be mounted.
+/// A filesystem to mount.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
     pub id: &'a LvId,
@@ -32,18 +32,18 @@ pub struct Source<'a> {
     pub filesystem: &'a Filesystem,
     pub options: &'a MountOptions,
     pub read_only: bool,
-    /// This very call has made its filesystem.
+    /// Whether this call has made the filesystem.
     pub is_new: bool,
 }
 
-/// Mounts a device with mount(8), and undoes what mount(8) leaves if it fails or is stopped.
+/// Mounts a device with mount(8). If mount(8) fails or is stopped, undoes a mount that it has left.
 pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Result<()> {
     let Source { id, node, .. } = *source;
     let fs = source.filesystem.fs;
     let mut command = Command::writes("mount", host.limits.mount)
         .stdin(lock.file())
         .args(["-t", fs.as_str()])
-        // Said outright: mount(8) left to itself mounts read-only what cannot be written.
+        // Always one of the two: without them, mount(8) mounts a device read-only if it cannot be written.
         .args([if source.read_only {
             "--read-only"
         } else {
@@ -88,8 +88,8 @@ pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Re
     })
 }
 
-/// Undoes the mount if it is of something else: mount(8) opens the device by name, which may have changed,
-/// and so may what is on it.
+/// Checks that the wanted filesystem was mounted, and unmounts any other. mount(8) opens the device by name, and the
+/// name may mean another device by now, or the device may hold another filesystem.
 fn require_mounted(host: &Host, source: &Source, dir: &Path) -> Result<()> {
     let id = mounted_at(host.kernel, dir)?;
     let table = Table::read(host.kernel)?;
@@ -114,8 +114,8 @@ fn require_mounted(host: &Host, source: &Source, dir: &Path) -> Result<()> {
     Err(after_undo(error, undo))
 }
 
-/// The fault of the mount `row`, if it is not of this source: tools and kernel read the filesystem after the driver
-/// did. Nothing is read from the device.
+/// How the mount `row` differs from this source: tools and kernel read the filesystem after the driver did. Reads
+/// nothing from the device.
 fn difference(kernel: &Kernel, source: &Source, row: &Row) -> Option<&'static str> {
     const ANOTHER: &str = "its filesystem has become another one";
     if !row.is_of(source.number) {
@@ -128,7 +128,8 @@ fn difference(kernel: &Kernel, source: &Source, row: &Row) -> Option<&'static st
                 id.is_ok_and(|id| ext_id(&source.filesystem.uuid).is_none_or(|want| want == id));
             (!is_it).then_some(ANOTHER)
         }
-        // The kernel tells nobody its UUID without an ioctl. There is one superblock to mount it by.
+        // The kernel tells an xfs's UUID only by an ioctl. An xfs is mounted by the one superblock that the driver has
+        // read.
         FsType::Xfs => None,
         FsType::Btrfs => (!is_btrfs(kernel, source)).then_some(ANOTHER),
     }
@@ -145,8 +146,8 @@ fn ext_id(uuid: &str) -> Option<u64> {
     Some(u64::from(beginning(first)? ^ beginning(second)?))
 }
 
-/// Linux 6.7 and newer give a copy that is mounted beside its original an ID for that time, and keep its
-/// UUID beside it. Source: Linux' fs/btrfs/sysfs.c.
+/// Whether the kernel has mounted this btrfs on this device. If a copy is mounted beside its original, Linux 6.7 and
+/// newer give it a temporary UUID, and show its own UUID in another file. Source: Linux' fs/btrfs/sysfs.c.
 fn is_btrfs(kernel: &Kernel, source: &Source) -> bool {
     let disk = format!("dm-{}", source.number.minor);
     let all = Path::new("/sys/fs/btrfs");
@@ -160,11 +161,11 @@ fn is_btrfs(kernel: &Kernel, source: &Source) -> bool {
     })
 }
 
-/// Shows the mount `from` at `dir` too, with these [restrictions](super::restrictions) from the beginning. A failure
+/// Binds the mount `from` to `dir`, too, with these [restrictions](super::restrictions) from the beginning. A failure
 /// leaves no mount.
 pub fn bind(host: &Host, from: &Row, dir: &Path, flags: MsFlags, lock: &Lock) -> Result<()> {
     let at = &from.mount_point;
-    // A bind has the flags of where it is bound from, and asks no disk.
+    // A plain bind gets the flags of `from`, and asks no disk.
     let bound = if flags == from.restrictions() {
         host.kernel.bind(at, from.id, dir)
     } else {
@@ -174,7 +175,7 @@ pub fn bind(host: &Host, from: &Row, dir: &Path, flags: MsFlags, lock: &Lock) ->
     bound.with_context(|| format!("binding {} to {}", at.shown(), dir.shown()))
 }
 
-/// The error of a bind, with what the kernel means by it.
+/// The error of a bind, with an explanation if the kernel's code has several meanings.
 fn explained(kernel: &Kernel, error: io::Error) -> Error {
     let is_full = error.raw_os_error() == Some(ENOSPC);
     let why = is_full.then(|| too_many_mounts(kernel)).flatten();
@@ -185,8 +186,9 @@ fn explained(kernel: &Kernel, error: io::Error) -> Error {
     }
 }
 
-/// Replaces the mount `row` at `dir` by a new one with these [restrictions](super::restrictions) and no others. New flags
-/// on the old mount would not reach the other places where it appears. Fails while a process has the old mount open.
+/// Replaces the mount `row` at `dir` by a new one with these [restrictions](super::restrictions) and no others.
+/// Changing the flags of the old mount would not change its copies at other places. Fails while a process has the old
+/// mount open.
 pub fn restrict(host: &Host, row: &Row, dir: &Path, flags: MsFlags, lock: &Lock) -> Result<()> {
     let replaced = alone::replace(host, dir, row.id, flags, lock).and_then(|replaced| {
         replaced.map_err(|e| match e.raw_os_error() {
@@ -197,8 +199,8 @@ pub fn restrict(host: &Host, row: &Row, dir: &Path, flags: MsFlags, lock: &Lock)
     replaced.with_context(|| format!("setting the flags of the mount at {}", dir.shown()))
 }
 
-/// Unmounts `dir` until nothing is mounted there. A directory that is missing or no mount point is success: kubelet
-/// calls for those too.
+/// Unmounts `dir` until nothing is mounted there. Succeeds also if the directory is missing or is no mount point, since
+/// kubelet calls then, too.
 pub fn ensure_unmounted(host: &Host, dir: &Path) -> Result<()> {
     let kernel = host.kernel;
     let mut patience = PATIENCE;
@@ -208,7 +210,7 @@ pub fn ensure_unmounted(host: &Host, dir: &Path) -> Result<()> {
         };
         match alone::unmount(host, dir)? {
             Ok(()) => {}
-            // Somebody else has just done it.
+            // Somebody else has just unmounted it.
             Err(e) if matches!(e.raw_os_error(), Some(EINVAL | ENOENT)) => {}
             Err(e) if e.raw_os_error() == Some(EBUSY) => match patience.checked_sub(1) {
                 Some(left) if !kernel.pause(PAUSE) => patience = left,
@@ -228,7 +230,7 @@ pub fn ensure_unmounted(host: &Host, dir: &Path) -> Result<()> {
 pub fn make_dirs(kernel: &Kernel, dir: &Path) -> Result<()> {
     let made = kernel.make_dirs(dir);
     let is_file = matches!(&made, Err(error) if error.kind() == io::ErrorKind::AlreadyExists);
-    // A link would let the mount land somewhere else than kubelet thinks.
+    // With a link, the mount would be at another place than kubelet thinks.
     if is_file || kernel.link(dir).is_ok() {
         bail!("{} is not a directory; remove it", dir.shown());
     }
@@ -255,7 +257,7 @@ mod tests {
 
     #[test]
     fn the_kernels_id_of_an_ext_is_made_of_its_uuid() {
-        // As `stat --file-system --format=%i` of Linux 6.1 says.
+        // The IDs are from `stat --file-system --format=%i` on Linux 6.1.
         let cases = [
             ("20989258-b172-42b6-9a28-f1a2a824f700", Some(0xfa63_b0ba)),
             ("", None),

@@ -1,4 +1,4 @@
-//! Which directories are kubelet's, and whose a mount is.
+//! Recognises kubelet's directories, and mounts of kubelet and of container runtimes.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub enum KubeletPath {
         /// Where kubelet would have put the global mount of the same volume.
         global: PathBuf,
     },
-    /// Somewhere else: a person at a shell, the host itself, or kubelet's own bind mounts.
+    /// Any other path: of a person, of the host itself, or of kubelet's bind mounts.
     Other,
 }
 
@@ -26,7 +26,7 @@ impl KubeletPath {
         *self == Self::Global
     }
 
-    /// Which path of kubelet it is, by its last parts: kubelet's root directory may be anywhere.
+    /// The kind of a path, by its last parts, since kubelet's root directory may be anywhere.
     pub fn of(path: &Path) -> Self {
         let parts: Vec<&str> = path
             .components()
@@ -61,9 +61,9 @@ impl KubeletPath {
     }
 }
 
-/// Whether kubelet made this mount, and not the host for itself: it is where kubelet puts volumes, in one of
-/// `kubelet_dirs`. The shape of a path does not tell: a restored backup has it too. The host may have kubelet's root
-/// directory itself on a logical volume, or a directory in it that serves all pods.
+/// Whether kubelet made this mount, and not the host for itself: the mount is in one of `kubelet_dirs`, as deep as
+/// kubelet's mounts of volumes. The last parts of the path are no proof: a restored backup has them, too. The depth
+/// matters, since the host may have kubelet's root directory, or one in it for all pods, on a logical volume.
 pub fn is_kubelets(kernel: &Kernel, table: &Table, row: &Row, kubelet_dirs: &[PathBuf]) -> bool {
     // The shortest path that kubelet gives to a volume: pods/<uid>/volumes/<plugin>/<name>.
     const FEWEST_PARTS: usize = 5;
@@ -71,7 +71,7 @@ pub fn is_kubelets(kernel: &Kernel, table: &Table, row: &Row, kubelet_dirs: &[Pa
         path.strip_prefix(dir)
             .is_ok_and(|rest| rest.components().count() >= FEWEST_PARTS)
     };
-    // A link, which the table does not show, or a bind mount may lead to kubelet's directory.
+    // A configured directory may be a link, which the table of mounts does not show, or be bound to another place.
     let mut real = kubelet_dirs
         .iter()
         .filter_map(|dir| kernel.real_path(dir).ok());
@@ -152,7 +152,7 @@ mod tests {
             ("/var", false),
             (&linked, true),
             (&real, true),
-            // Of a disk that is bound to kubelet's directory.
+            // Paths on a disk that is bound to kubelet's directory.
             ("/disk/kubelet/pods/1-2/volumes/kubernetes.io~lvm/a", true),
             ("/disk/kubelet/pods", false),
             ("/disk/other/pods/1-2/volumes/kubernetes.io~lvm/a", false),

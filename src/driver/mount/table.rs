@@ -15,21 +15,21 @@ use crate::names::Shown;
 pub struct Row {
     pub id: u64,
     pub parent: u64,
-    /// The filesystem's device number. A btrfs has one that no device has.
+    /// The filesystem's device number. A btrfs has a number that belongs to no device.
     pub device: DeviceNumber,
-    /// The directory of the filesystem that is seen at the mount point: `/`, unless bound.
+    /// The directory of the filesystem that is visible at the mount point: `/`, unless a directory was bound.
     pub root: PathBuf,
     pub mount_point: PathBuf,
     pub options: String,
-    /// The peer group of this mount, and the one whose mounts and unmounts it follows: a copy of a mount is in the same,
-    /// or follows it. Source: Linux' Documentation/filesystems/sharedsubtree.rst.
+    /// The peer group of this mount, and the group whose mounts and unmounts it follows. A copy of a mount is in the
+    /// same peer group, or follows that. Source: Linux' Documentation/filesystems/sharedsubtree.rst.
     pub peers: Option<u64>,
     pub master: Option<u64>,
     pub fs_type: String,
-    /// The mounted source, as the caller of mount(2) named it.
+    /// The source of the mount, as the caller of mount(2) named it.
     pub source: PathBuf,
     pub super_options: String,
-    /// The disks of a btrfs, whose own number is no device's.
+    /// The disks of a btrfs, since the filesystem's number belongs to no device.
     pub disks: Vec<DeviceNumber>,
 }
 
@@ -79,18 +79,18 @@ impl Row {
         restrictions(self.options.split(','))
     }
 
-    /// Whether the filesystem itself is read-only, so that no mount of it can be otherwise.
+    /// Whether the filesystem itself is read-only, so that no mount of it can be writable.
     pub fn is_filesystem_read_only(&self) -> bool {
         has_option(&self.super_options, "ro")
     }
 
-    /// Whether all of the filesystem is seen here, not one directory of it.
+    /// Whether the mount shows the whole filesystem, not one directory of it.
     pub fn is_whole(&self) -> bool {
         self.root == Path::new("/")
     }
 
-    /// Whether one of the two mounts was made from the other, or both from a third. The kernel does not show this of a
-    /// mount that was made private.
+    /// Whether one of the two mounts is a copy of the other, or both are copies of a third. If a mount was made
+    /// private, the kernel does not show this.
     pub fn is_copy_of(&self, other: &Self) -> bool {
         let groups = |row: &Self| [row.peers, row.master].into_iter().flatten();
         groups(self).any(|group| groups(other).any(|its| its == group))
@@ -100,22 +100,23 @@ impl Row {
         self.device == device || self.disks.contains(&device)
     }
 
-    /// The number of the block device below this mount. Without one, the number that the kernel gave the filesystem.
+    /// The number of the block device below this mount. If there is none, the number that the kernel gave the
+    /// filesystem.
     pub fn block_device(&self) -> DeviceNumber {
         self.disks.first().copied().unwrap_or(self.device)
     }
 }
 
-/// The flags by which a mount restricts what may be done through it, by their names for mount(8). All
-/// others are left out. Set anew, those that are about access times stay as they are: mount(2)
-/// "Remounting an existing mount".
+/// The flags by which a mount restricts what may be done through it, by their names for mount(8). Other options are
+/// left out. The flags about access times need not be listed: if none of them is given, a remount keeps them. Source:
+/// mount(2), "Remounting an existing mount".
 pub fn restrictions<'a>(names: impl IntoIterator<Item = &'a str>) -> MsFlags {
     let flag = |name| match name {
         "ro" => MsFlags::MS_RDONLY,
         "nosuid" => MsFlags::MS_NOSUID,
         "nodev" => MsFlags::MS_NODEV,
         "noexec" => MsFlags::MS_NOEXEC,
-        // nix has no name for it.
+        // The crate nix has no constant for this flag.
         "nosymfollow" => MsFlags::from_bits_retain(MS_NOSYMFOLLOW),
         _ => MsFlags::empty(),
     };
@@ -126,7 +127,7 @@ fn has_option(options: &str, wanted: &str) -> bool {
     options.split(',').any(|option| option == wanted)
 }
 
-/// Undoes the kernel's escapes. Source: Linux' `fs/proc_namespace.c`; that of `\` has to be the last.
+/// Undoes the kernel's escapes. The backslash must be the last. Source: Linux' `fs/proc_namespace.c`.
 fn unescape(field: &str) -> PathBuf {
     const ESCAPED: [(&str, &str); 5] = [
         (r"\040", " "),
@@ -158,7 +159,7 @@ impl Table {
         Ok(Self::of(kernel, &text))
     }
 
-    /// Parses the text of any process' mountinfo, and finds the disks of each btrfs.
+    /// Parses the text of a process's mountinfo, and finds the disks of each btrfs.
     pub fn of(kernel: &Kernel, text: &str) -> Self {
         let mut table = Self::parse(text);
         let rows = table.rows.iter_mut();
@@ -177,10 +178,10 @@ impl Table {
         table
     }
 
-    /// Parses the text of mountinfo; lines that are not valid are left out.
+    /// Parses the text of mountinfo. Leaves out invalid lines.
     pub fn parse(text: &str) -> Self {
         Self {
-            // Not lines(): a carriage return may end a name, and the kernel writes it as it is.
+            // lines() would drop a carriage return at the end of a name, which the kernel does not escape.
             rows: text.split('\n').filter_map(Row::parse).collect(),
         }
     }
@@ -197,8 +198,8 @@ impl Table {
         self.rows.iter().find(|row| row.id == id)
     }
 
-    /// Whether both mounts are at the same directory. A directory that is bound to several places has a copy of each
-    /// mount at each of them, and goes by other paths there.
+    /// Whether both mounts are at the same directory. If a directory is bound to several places, each of them shows a
+    /// copy of each mount in it, under another path.
     pub fn are_at_one_place(&self, one: &Row, other: &Row) -> bool {
         match (self.place(one), self.place(other)) {
             (Some(one), Some(other)) => one == other,
@@ -206,7 +207,7 @@ impl Table {
         }
     }
 
-    /// The directory of a mount: the filesystem that has it, and the path in that.
+    /// The directory of a mount point: its filesystem, and its path in that filesystem.
     fn place(&self, row: &Row) -> Option<(DeviceNumber, PathBuf)> {
         let parent = self.by_id(row.parent)?;
         let path = row.mount_point.strip_prefix(&parent.mount_point).ok()?;
@@ -248,8 +249,8 @@ fn btrfs_of_several_disks(kernel: &Kernel) -> Vec<Vec<DeviceNumber>> {
     groups
 }
 
-/// The id of the mount whose root is exactly `path`, the topmost one if several are stacked. Neither the number of
-/// mounts nor a dead filesystem keeps it waiting: it asks for two ids, and reads no table.
+/// The id of the mount whose root is exactly `path`, the topmost one if several are stacked. Asks for two ids and reads
+/// no table. So neither many mounts nor a dead filesystem can delay the answer.
 pub fn mounted_at(kernel: &Kernel, path: &Path) -> Result<Option<u64>> {
     use io::ErrorKind::{NotADirectory, NotFound};
     let looking = || format!("looking at {}", path.shown());
@@ -261,7 +262,7 @@ pub fn mounted_at(kernel: &Kernel, path: &Path) -> Result<Option<u64>> {
     let Some(parent) = path.parent() else {
         return Ok(Some(id));
     };
-    // With "." the parent may be a link to another directory, as a moved /var/lib/kubelet is.
+    // "." follows the parent if it is a link, as a moved /var/lib/kubelet may be.
     let parent_id = kernel.mount_id(&parent.join(".")).with_context(looking)?;
     Ok((id != parent_id).then_some(id))
 }

@@ -1,19 +1,19 @@
-//! Text that others write: names of processes and directories, labels, tags, what tools say. Root reads it on a
-//! terminal, which obeys escape sequences, and in lines, of which each is the driver's.
+//! Text that others write: names of processes and directories, labels, tags, tools' messages. Root reads it on a
+//! terminal, which obeys escape sequences. Root also takes each line for the driver's own.
 
 use std::ffi::OsStr;
 use std::fmt;
 
 use serde::Serialize;
 
-/// The longest message, in bytes. An event holds 1 KiB and kubelet's own words; the log more.
+/// The longest message, in bytes. A pod's event holds 1 KiB, with kubelet's own words. The log holds more.
 const LONGEST_MESSAGE: usize = 2048;
 
-/// The longest part of a message, in bytes: more than a path of kubelet's has with the longest name of a volume.
+/// The longest quoted part of a message, in bytes. kubelet's path with the longest name of a volume is shorter.
 const LONGEST_PART: usize = 512;
 
-/// A text of somebody else's, for people: one line of at most 512 bytes, of which each character can be seen.
-/// Only [`Shown`] makes one. Nothing is opened, run or decided by it.
+/// A text of somebody else, to show to people: one line of at most 512 bytes that are all printable. Only [`Shown`]
+/// makes one. The driver opens, runs and decides nothing by such a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Foreign(String);
 
@@ -27,7 +27,7 @@ impl fmt::Display for Foreign {
 pub trait Shown {
     fn shown(&self) -> Foreign;
 
-    /// The same as a word of a command in a message.
+    /// Like [`Self::shown`], but quoted as a word of a shell command.
     fn quoted(&self) -> String {
         quoted(&self.shown().0)
     }
@@ -40,9 +40,9 @@ impl<T: AsRef<OsStr> + ?Sized> Shown for T {
     }
 }
 
-/// A word of a command that can be pasted into a shell.
+/// The word, quoted so that a command with it can be pasted into a shell.
 pub fn quoted(word: &str) -> String {
-    // A tilde means something at the beginning; kubelet's directory for a driver has one inside.
+    // A shell expands a tilde only at the beginning of a word. kubelet's directory for a driver has one inside.
     let is_plain = |c: char| {
         c.is_ascii_alphanumeric() || "-_=+:,./@%".contains(c) || (c == '~' && word.starts_with('/'))
     };
@@ -53,12 +53,12 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// A message on one printable line of at most 2 KiB, whatever it quotes.
+/// The message as one printable line of at most 2 KiB, also if it quotes other text.
 pub fn folded(text: &str) -> String {
     folded_to(text, LONGEST_MESSAGE)
 }
 
-/// Folds any text into one printable line of at most so many bytes.
+/// Folds any text into one printable line of at most `most` bytes.
 pub fn folded_to(text: &str, most: usize) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
@@ -70,8 +70,8 @@ pub fn folded_to(text: &str, most: usize) -> String {
     shortened(line.trim(), most)
 }
 
-/// At most this many bytes of a line. The middle is cut out: the beginning says what failed, the end
-/// what to do.
+/// The line, with its middle cut out if it has more than `most` bytes. The beginning says what failed, the end what to
+/// do.
 fn shortened(line: &str, most: usize) -> String {
     if line.len() <= most {
         return line.to_owned();
@@ -83,7 +83,8 @@ fn shortened(line: &str, most: usize) -> String {
     format!("{} … {}", head.unwrap_or(""), tail.unwrap_or(""))
 }
 
-/// Whether a character can be seen: it ends no line, commands no terminal, turns no writing around, and has a width.
+/// Whether a character is printable: it has a width, does not end a line, does not control a terminal, and does not
+/// change the direction of text.
 pub fn is_printable(c: char) -> bool {
     !c.is_control()
         && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')

@@ -24,7 +24,7 @@ pub enum FsType {
 impl FsType {
     pub const ALL: [Self; 5] = [Self::Ext2, Self::Ext3, Self::Ext4, Self::Xfs, Self::Btrfs];
 
-    /// Takes a name as mkfs(8), blkid(8) and kubelet's `fsType` write it.
+    /// Parses a name as mkfs(8), blkid(8) and kubelet's `fsType` write it.
     pub fn parse(name: &str) -> Result<Self> {
         name.parse().map_err(|_| {
             let known = Self::VARIANTS.join(", ");
@@ -41,8 +41,8 @@ impl FsType {
         matches!(self, Self::Ext2 | Self::Ext3 | Self::Ext4)
     }
 
-    /// Whether the kernel grows a mounted one to this size. It resizes no btrfs to less than 256 MiB.
-    /// Source: `btrfs_ioctl_resize`.
+    /// Whether the kernel can grow a mounted filesystem of this type to this size. It resizes a btrfs only to 256 MiB
+    /// or more. Source: `btrfs_ioctl_resize`.
     pub fn grows_to(self, size: Bytes) -> bool {
         self != Self::Btrfs || size.get() >= 256 << 20
     }
@@ -68,7 +68,7 @@ impl Encryption {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Filesystem<T = FsType> {
     pub fs: T,
-    /// As blkid prints it. Empty if it has none.
+    /// As blkid prints it. Empty: the filesystem has no UUID.
     pub uuid: String,
 }
 

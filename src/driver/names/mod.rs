@@ -1,6 +1,5 @@
-//! Names that LVM accepts, and nothing else: a value of these types is safe as an operand and as a
-//! part of a path. And [`Foreign`], which is neither. Source: lvm(8) "VALID NAMES", and what lvm
-//! 2.03.16 refuses (lib/misc/lvm-string.c).
+//! Names that LVM accepts. A value of these types is safe as an operand and as a part of a path; a [`Foreign`] is not.
+//! Source: lvm(8) "VALID NAMES", and what lvm 2.03.16 refuses (lib/misc/lvm-string.c).
 
 mod foreign;
 mod fs_type;
@@ -23,25 +22,25 @@ pub use tests::hostile;
 
 const VOLUME: &str = "logical volume";
 
-/// `NAME_LEN` less its NUL; `DM_NAME_LEN` of device-mapper allows as much.
+/// `NAME_LEN` without its NUL. `DM_NAME_LEN` of device-mapper is the same.
 const LONGEST: usize = 127;
 
-/// An LV's name cannot begin like this: LVM names its own volumes so.
+/// An LV's name must not begin with these words, which LVM uses for its own volumes.
 const RESERVED_STARTS: [&str; 2] = ["pvmove", "snapshot"];
 
-/// An LV's name cannot hold these: LVM names the hidden parts of a volume so.
+/// An LV's name must not contain these, which LVM uses for the hidden parts of a volume.
 const RESERVED_PARTS: [&str; 17] = [
     "_cdata", "_cmeta", "_corig", "_cpool", "_cvol", "_imeta", "_iorig", "_mimage", "_mlog",
     "_pmspare", "_rimage", "_rmeta", "_tdata", "_tmeta", "_vdata", "_vorigin", "_wcorig",
 ];
 
-/// Puts a text in quotes, for a message. Cuts it, since a hostile text may be very long: the beginning still shows what
-/// the message is about.
+/// Puts the beginning of a text in quotes, for a message. A hostile text may be very long, and its beginning is enough
+/// to recognise it.
 pub fn cited(text: &str) -> String {
     format!("{:?}", text.chars().take(LONGEST).collect::<String>())
 }
 
-/// Why a text is not a name, a size or a filesystem: one line with the text.
+/// The error about a text that is no name, size or filesystem: one line with the text.
 fn invalid(text: &str, why: &str) -> Error {
     anyhow!("{} is not a {why}", cited(text))
 }
@@ -75,8 +74,8 @@ pub struct VgName(String);
 pub struct LvName(String);
 
 impl VgName {
-    /// Takes a name that LVM would take. Does not check /dev for a clash, which
-    /// matters only to whoever makes a group.
+    /// Parses a name that LVM would accept. Does not check whether /dev has such an entry: that matters only to a
+    /// person who creates a group.
     pub fn parse(name: &str) -> Result<Self> {
         check(name, "volume group")?;
         Ok(Self(name.to_owned()))
@@ -120,8 +119,8 @@ impl ObjectName {
         Ok(Self(text.to_owned()))
     }
 
-    /// A volume's name in a call-out. kubelet takes it from an object. A person's call may also have capitals, `_`
-    /// and `+`, which a tag can hold: lvm(8), "TAGS".
+    /// A volume's name in a call-out. kubelet takes it from an object's name. In a person's call it may also contain
+    /// capitals, `_` and `+`, which a tag can contain: lvm(8), "TAGS".
     pub fn of_volume(text: &str) -> Result<Self> {
         let plain = text.to_ascii_lowercase().replace(['_', '+'], "0");
         Self::parse(&plain).or_else(|_| Self::parse(text))?;
@@ -179,20 +178,21 @@ impl LvId {
         Ok(Self::new(VgName::parse(vg)?, LvName::parse(lv)?))
     }
 
-    /// The volume that device-mapper calls `name`. The layers below a volume (`vg-lv-real`) are not volumes.
-    /// Source: dmsetup(8) `splitname`, lvm(8) "VALID NAMES".
+    /// The volume that device-mapper calls `name`. `None` for the layers below a volume (`vg-lv-real`), which are no
+    /// volumes. Source: dmsetup(8) `splitname`, lvm(8) "VALID NAMES".
     pub fn from_dm_name(name: &str) -> Option<Self> {
-        // A single hyphen separates; no name holds a slash.
+        // A doubled hyphen stands for a hyphen in a name, a single one separates the names. A slash can stand for the
+        // doubled one, since no name contains a slash.
         let folded = name.replace("--", "/");
         let (vg, lv) = folded.split_once('-')?;
         let [vg, lv] = [vg, lv].map(|name| name.replace('/', "-"));
         let id = Self::new(VgName::parse(&vg).ok()?, LvName::parse(&lv).ok()?);
-        // Only one way of writing it is right: this also drops a single hyphen in the second part.
+        // Only the volume's exact name is right. This refuses, for example, a single hyphen in the second part.
         (id.dm_name() == name).then_some(id)
     }
 
-    /// Finds the volume whose device is `/dev/mapper/<name>` or `/dev/<vg>/<lv>`. None for any
-    /// other path, and for `/dev/dm-<n>`, which says no name.
+    /// Finds the volume whose device is `/dev/mapper/<name>` or `/dev/<vg>/<lv>`. `None`: any other path, also
+    /// `/dev/dm-<n>`, which contains no name.
     pub fn from_device(path: &str) -> Option<Self> {
         let path = path.strip_prefix("/dev/")?;
         match path.strip_prefix("mapper/") {
@@ -209,7 +209,7 @@ impl LvId {
         &self.lv
     }
 
-    /// Its name in device-mapper: hyphens in the two names are doubled, a single one separates them.
+    /// The volume's name in device-mapper: hyphens in the two names are doubled, and a single one separates the names.
     pub fn dm_name(&self) -> String {
         let double = |name: &str| name.replace('-', "--");
         format!("{}-{}", double(&self.vg.0), double(&self.lv.0))
@@ -226,8 +226,8 @@ impl fmt::Display for LvId {
     }
 }
 
-/// Whether two names are one host's: equal in any case, or one is the short form of the other.
-/// Two full names must be equal as a whole, and so must addresses.
+/// Whether two names mean one host: they are equal, ignoring case, or one is the short form of the other. Two full
+/// names, and addresses, must be equal as a whole.
 pub fn same_host(node: &str, host: &str) -> bool {
     let [node, host] = [node, host].map(|name| name.trim_end_matches('.').to_ascii_lowercase());
     let is_address = |name: &str| name.parse::<IpAddr>().is_ok();
@@ -242,7 +242,7 @@ pub fn same_host(node: &str, host: &str) -> bool {
     is_short_of(&node, &host) || is_short_of(&host, &node)
 }
 
-/// The UUID of a filesystem or a LUKS2 header as it is written, in lower case. `None`: these are not 32 hexadecimal
+/// The UUID of a filesystem or a LUKS2 header, with hyphens and in lower case. `None`: these are not 32 hexadecimal
 /// digits.
 pub fn with_hyphens(digits: &str) -> Option<String> {
     let is_uuid = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -253,13 +253,13 @@ pub fn with_hyphens(digits: &str) -> Option<String> {
     Some(uuid)
 }
 
-/// The UUID of a logical volume, which keeps it when its name changes. LVM writes it with hyphens, device-mapper
-/// without. Source: lvm2 lib/uuid/uuid.c: 32 characters, for people in groups of 6, 4, 4, 4, 4, 4 and 6.
+/// The UUID of a logical volume, which stays the same when its name changes. It has 32 characters. device-mapper writes
+/// it without hyphens. LVM writes it with hyphens, in groups of 6, 4, 4, 4, 4, 4 and 6. Source: lvm2 lib/uuid/uuid.c.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LvUuid(String);
 
 impl LvUuid {
-    /// Takes either form.
+    /// Accepts a UUID with or without hyphens.
     pub fn of(text: &str) -> Self {
         Self(text.replace('-', ""))
     }
@@ -283,13 +283,14 @@ impl fmt::Display for LvUuid {
     }
 }
 
-/// The word in small letters, without dashes, dots and spaces: people write `VG-Name`, `vg_name` and `vgname`.
+/// The word in lower case, without dashes, underscores, dots and spaces: people write `VG-Name`, `vg_name` and
+/// `vgname`.
 pub fn plain(word: &str) -> String {
     word.to_lowercase().replace(['-', '_', '.', ' '], "")
 }
 
-/// The known word that was probably meant: forgives upper case, dashes and two wrong letters (one in a
-/// short word).
+/// The known word that was probably meant. Ignores case and dashes, and accepts two wrong letters, or one in a short
+/// word.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     const LONGEST: usize = 32;
     if word.len() > LONGEST {

@@ -1,4 +1,4 @@
-//! Sizes in bytes, as kubelet writes them and as LVM's users do.
+//! Sizes in bytes. Parses those of kubelet and those of LVM's users.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -19,7 +19,7 @@ impl Bytes {
         self.0
     }
 
-    /// For people: about three digits, in the largest unit.
+    /// The size for people: about three digits, in the largest unit.
     #[allow(clippy::cast_precision_loss)] // it is rounded anyway
     pub fn rounded(self) -> String {
         let mut value = self.0 as f64;
@@ -35,8 +35,8 @@ impl Bytes {
         format!("{value:.0} PiB")
     }
 
-    /// Parses what LVM's users write: a number, decimals allowed, and a unit; without one, MiB.
-    /// A fraction of a byte is rounded up. Source: lvcreate(8) `--size` and "SIZE".
+    /// Parses a size of LVM's users: a number, which may have decimals, and a unit. Without a unit it is in MiB. Rounds
+    /// up to whole bytes. Source: lvcreate(8) `--size` and "SIZE".
     pub fn parse_lvm(text: &str) -> Result<Self> {
         const FORM: &str = "write a number and a unit (b s k m g t p e, or KiB MiB GiB …), such as \
             512m, 1.5g or 10GiB; without a unit it is MiB";
@@ -57,8 +57,7 @@ impl Bytes {
         })
     }
 
-    /// Rounds up to whole multiples of `unit`, as LVM does to extents. `None` if 64 bits do not hold
-    /// that.
+    /// Rounds up to whole multiples of `unit`, as LVM does to extents. `None`: the result does not fit into 64 bits.
     pub fn round_up(self, unit: NonZeroU64) -> Option<Self> {
         self.0.checked_next_multiple_of(unit.get()).map(Self)
     }
@@ -72,8 +71,8 @@ fn error(text: &str, why: &str) -> Error {
     invalid(text, &format!("size: {why}"))
 }
 
-/// The power of two that a unit stands for. LVM counts in powers of 1024 whatever the unit's case,
-/// and so `GB` is GiB: lvcreate(8) "SIZE". Other text after the letter, which LVM ignores, is refused.
+/// The exponent of two that a unit stands for. LVM counts in powers of 1024 and ignores the unit's case, so `GB` is
+/// GiB: lvcreate(8) "SIZE". LVM ignores other text after the letter; this refuses it.
 fn shift(unit: &str) -> Option<u32> {
     let unit = unit.to_ascii_lowercase();
     let Some(letter) = unit.chars().next() else {
@@ -92,7 +91,7 @@ fn shift(unit: &str) -> Option<u32> {
     is_written_so.then_some(shift)
 }
 
-/// `whole.decimals` × 2^`shift`, rounded up. Exact: no floating point is near.
+/// `whole.decimals` × 2^`shift`, rounded up. Exact, without floating point.
 fn scaled(whole: &str, decimals: &str, shift: u32) -> Option<u64> {
     let decimals = decimals.trim_end_matches('0');
     let digits: u128 = format!("0{whole}{decimals}").parse().ok()?;
@@ -102,7 +101,7 @@ fn scaled(whole: &str, decimals: &str, shift: u32) -> Option<u64> {
 }
 
 impl fmt::Display for Bytes {
-    /// In the largest unit that leaves nothing over: never rounded.
+    /// In the largest unit of which the size is a whole multiple, so it is never rounded.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const NAMES: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
         let mut value = self.0;

@@ -1,4 +1,4 @@
-//! The options of a volume, as kubelet passes them: those of the manifest and its own.
+//! The options of a volume, as kubelet passes them: the manifest's and kubelet's own.
 
 mod mount_options;
 mod passphrase;
@@ -18,9 +18,9 @@ pub use mount_options::MountOptions;
 pub use passphrase::{LONGEST as LONGEST_PASSPHRASE, Passphrase};
 
 const KUBELET: &str = "kubernetes.io/";
-/// The beginning of the name of each value of a Secret.
+/// The option for a value of a Secret has a name that begins with this.
 const SECRET: &str = "kubernetes.io/secret/";
-/// The key of a Secret that has the passphrase of an encrypted volume.
+/// The option with the passphrase of an encrypted volume, from a Secret.
 pub const PASSPHRASE: &str = "kubernetes.io/secret/passphrase";
 
 pub const GROUP: &str = "volumegroup";
@@ -34,7 +34,7 @@ const MOUNT: &str = "mountoptions";
 const ENCRYPTION: &str = "encryption";
 pub const KNOWN: [&str; 6] = [GROUP, VOLUME, SIZE, POOL, MOUNT, ENCRYPTION];
 
-/// The options of one volume, all of them checked, secrets gone but for the passphrase.
+/// The checked options of one volume. Of its secrets, only the passphrase is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     pub id: LvId,
@@ -44,7 +44,7 @@ pub struct Options {
     /// `size`, for a volume that is to be created.
     pub size: Option<Bytes>,
     pub thin_pool: Option<LvName>,
-    /// `encryption`, for a volume that is, or is to be, encrypted.
+    /// `encryption`, for a volume that is encrypted or is to be encrypted.
     pub encryption: Option<Encryption>,
     /// The passphrase in the Secret that the volume names.
     pub passphrase: Option<Passphrase>,
@@ -68,8 +68,8 @@ impl Options {
         }
     }
 
-    /// Parses the JSON that kubelet passes. A manifest's options replace kubelet's of the same name, so
-    /// kubelet's keys are not trusted more than the manifest's.
+    /// Parses the JSON that kubelet passes. A manifest's option replaces kubelet's of the same name, so kubelet's are
+    /// not trusted more than the manifest's.
     pub fn parse(json: &str) -> Result<Self> {
         let (mut pairs, passphrase) = pairs(json)?;
         refuse_near_misses(&pairs)?;
@@ -120,14 +120,14 @@ impl Options {
     }
 }
 
-/// An option, if it was given.
+/// Parses an option, if it was given.
 fn read<T>(name: &str, text: Option<&str>, parse: fn(&str) -> Result<T>) -> Result<Option<T>> {
     let value = text.map(parse).transpose();
     value.with_context(|| format!("reading option {name}"))
 }
 
-/// `KEY=VALUE`, as a person writes it, with kubelet's names of the fields that a volume has beside its
-/// options.
+/// Parses a person's `KEY=VALUE`. If the key names a field that a volume has beside its options, translates it into
+/// kubelet's name.
 pub fn by_hand(pair: &str) -> Result<(String, String)> {
     let pair = pair.split_once('=');
     let (key, value) = pair.context("-o takes KEY=VALUE, such as -o volumegroup=VG")?;
@@ -145,8 +145,8 @@ pub fn by_hand(pair: &str) -> Result<(String, String)> {
 
 type Pairs = BTreeMap<String, String>;
 
-/// The pairs of the one flat object of strings that kubelet sends, without its secrets; and the one secret that
-/// the driver knows.
+/// The pairs in kubelet's JSON, which is one flat object of strings. Secrets are removed. The one that the driver knows
+/// is returned beside them.
 fn pairs(json: &str) -> Result<(Pairs, Option<Zeroizing<String>>)> {
     const FORM: &str =
         r#"they must be one object of strings, such as {"volumegroup":"vg","volumeID":"data"}"#;
@@ -154,7 +154,7 @@ fn pairs(json: &str) -> Result<(Pairs, Option<Zeroizing<String>>)> {
         bail!("the options are not a JSON object; {FORM}");
     }
     let mut pairs: Pairs = serde_json::from_str(json).map_err(|e| {
-        // serde's words for a wrong type show the value, which could be a secret.
+        // serde's message about a wrong type quotes the value, which could be a secret.
         if e.is_data() {
             anyhow!(
                 "one of the options is not a string (column {}); {FORM}",
@@ -166,22 +166,22 @@ fn pairs(json: &str) -> Result<(Pairs, Option<Zeroizing<String>>)> {
     })?;
     let passphrase = pairs.remove(PASSPHRASE).map(Zeroizing::new);
     let secrets = pairs.extract_if(.., |name, _| name.starts_with(SECRET));
-    // Their memory is wiped.
+    // Wipes the memory of the other secrets.
     secrets.for_each(|(_, secret)| drop(Zeroizing::new(secret)));
     Ok((pairs, passphrase))
 }
 
-/// Whether an argument of the call holds a secret, or a part of one: kubelet logs the arguments of
-/// a call that exits with another code than 0.
+/// Whether an argument of the call contains a secret, or a part of one. kubelet logs the arguments of a call that does
+/// not exit with 0.
 #[allow(clippy::disallowed_methods)] // It shows nothing.
 pub fn holds_secret(argument: impl AsRef<OsStr>) -> bool {
     let argument = argument.as_ref();
-    // Most words are shorter, and each call looks at all of them.
+    // The length comes first, to save time: each call checks all of its words, and most are shorter.
     argument.len() >= SECRET.len() && argument.to_string_lossy().contains(SECRET)
 }
 
-/// Refuses a misspelt option, and a field of the volume that was put among the options: ignored in
-/// silence, they would leave the volume without what the manifest asks for.
+/// Refuses a misspelt option, and a field of the volume that was put among the options. If these were ignored, the
+/// volume would be another than the manifest asks for.
 fn refuse_near_misses(pairs: &BTreeMap<String, String>) -> Result<()> {
     for (name, value) in pairs.iter().filter(|(name, _)| !is_known(name)) {
         if let Some(field) = field(name) {
@@ -205,14 +205,14 @@ fn refuse_near_misses(pairs: &BTreeMap<String, String>) -> Result<()> {
     Ok(())
 }
 
-/// Whether an option is the driver's or kubelet's. Only unknown names are compared with known ones: that comparison
-/// takes half the time of a call without LVM.
+/// Whether an option is the driver's or kubelet's. Only other names are compared with known ones for a misspelling:
+/// that would take half the time of a call without LVM.
 fn is_known(name: &str) -> bool {
     KNOWN.contains(&name) || name.starts_with(KUBELET)
 }
 
-/// Whether this option is about encryption or a key. Whoever wrote it wants an encrypted volume, and would get a plain
-/// one if the option were ignored.
+/// Whether this option is about encryption or a key. Its author wants an encrypted volume, and would get a plain one if
+/// the option were ignored.
 fn is_about_secrets(name: &str, value: &str) -> bool {
     const SIGNS: [&str; 6] = [
         "crypt",
@@ -248,7 +248,7 @@ fn required(name: &str, value: Option<String>) -> Result<String> {
 }
 
 fn volume_id(group: &str, volume: &str) -> Result<LvId> {
-    // People know volumes by their device or as VG/LV.
+    // Some people write the volume's device, or VG/LV, here.
     let whole = LvId::from_device(volume).or_else(|| LvId::parse(volume).ok());
     if let Some(id) = whole {
         bail!(

@@ -1,15 +1,15 @@
-//! Mount options that a volume may carry, and who may set them.
+//! Mount options: which ones a pod or a node may set.
 
 use Who::{Nobody, Node, Pod};
 use anyhow::{Result, bail};
 
 use crate::names::cited;
 
-/// The kernel takes one page of them: mount(2) "data".
+/// The kernel accepts one page of options: mount(2) "data".
 const LONGEST: usize = 4000;
 
-/// Options by which a node restricts files, and the options that would take them back. Source:
-/// mount(8) "FILESYSTEM-INDEPENDENT MOUNT OPTIONS".
+/// Options by which a node restricts files, each with the option that would undo it. Source: mount(8)
+/// "FILESYSTEM-INDEPENDENT MOUNT OPTIONS".
 const FINAL: [(&str, &str); 4] = [
     ("nosuid", "suid"),
     ("nodev", "dev"),
@@ -21,12 +21,12 @@ const FINAL: [(&str, &str); 4] = [
 pub struct MountOptions(Vec<String>);
 
 impl MountOptions {
-    /// Parses what a pod sets, as mount(8) takes it after `-o`. An empty text is an empty list.
+    /// Parses a pod's options, in the form that mount(8) accepts after `-o`. An empty text is an empty list.
     pub fn of_pod(text: &str) -> Result<Self> {
         Self::parse(text, Pod)
     }
 
-    /// Parses what the node's config sets, or the driver itself.
+    /// Parses options of the node's config, or of the driver itself.
     pub fn of_node(text: &str) -> Result<Self> {
         Self::parse(text, Node)
     }
@@ -35,7 +35,7 @@ impl MountOptions {
         if text.len() > LONGEST {
             bail!("mount options longer than {LONGEST} characters");
         }
-        // Quotes and backslashes would let a comma mean something else to mount(8) than here.
+        // In quotes or after a backslash, mount(8) would not take a comma for a separator, as this code does.
         let allowed = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '`' | '\\');
         if let Some(c) = text.chars().find(|c| !allowed(*c)) {
             bail!(
@@ -73,7 +73,7 @@ impl MountOptions {
         Self([&*self.0, &*other.0].concat())
     }
 
-    /// The options of [`FINAL`] among these of the node: they restrict each mount.
+    /// The options of [`FINAL`] among these options of the node. They restrict each mount.
     pub fn finals(&self) -> impl Iterator<Item = &'static str> {
         let kept = FINAL.iter().filter(|(no, yes)| {
             let mut last_first = self.0.iter().rev();
@@ -84,8 +84,8 @@ impl MountOptions {
         kept.map(|(no, _)| *no)
     }
 
-    /// Adds a pod's options to the node's (`self`). The pod's win, but not over `ro` and [`FINAL`]: also returns
-    /// those that lost.
+    /// Adds a pod's options to the node's, which are `self`. The pod's win, except against `ro` and [`FINAL`]. Also
+    /// returns the pod's options that lost.
     pub fn and_of_pod(&self, pod: &Self) -> (Self, Vec<String>) {
         let no: Vec<&str> = self.finals().collect();
         let is_taking_back = |option: &String| {
@@ -95,7 +95,8 @@ impl MountOptions {
         let (overruled, pods): (Vec<String>, Vec<String>) =
             pod.0.iter().cloned().partition(is_taking_back);
         let mut all = self.and(&Self(pods));
-        // At the end, so that no word that stands for several, such as `defaults`, comes after them.
+        // The node's restrictions come last, so that no word like `defaults`, which stands for several options, follows
+        // them.
         all.0
             .retain(|option| !no.contains(&option.as_str()) && !is_taking_back(option));
         all.0.extend(no.iter().map(|option| (*option).to_owned()));
@@ -108,7 +109,7 @@ impl MountOptions {
     }
 }
 
-/// Who may set an option. Each may set what those before him may.
+/// Who may set an option. Each may also set the options of those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum Who {
     Pod,
@@ -116,11 +117,12 @@ enum Who {
     Nobody,
 }
 
-/// Who may set which option, of which filesystems, and why. An option that is not here is refused. A pod may set what
-/// concerns its own files. A form is `name` without a value, or `name=value`. A value is a number (`N`), a size in
-/// bytes or with k, m or g (`SIZE`), any text (`TEXT`), or one of the values named. What nobody may set is refused with
-/// any value. Source: mount(8) "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", ext4(5), xfs(5), btrfs(5); `ext4_param_specs`,
-/// `xfs_fs_parameters` and `btrfs_fs_parameters` of Linux, and what came before these.
+/// Who may set which option, of which filesystems, and why. An option that is not in this table is refused. A pod may
+/// set options that concern only its own files. An entry is `name`, without a value, or `name=value`. A value is a
+/// number (`N`), a size in bytes or with k, m or g (`SIZE`), any text (`TEXT`), or one of the listed words. An option
+/// that nobody may set is refused with any value. Source: mount(8) "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", ext4(5),
+/// xfs(5), btrfs(5); `ext4_param_specs`, `xfs_fs_parameters` and `btrfs_fs_parameters` of Linux, and what came before
+/// these.
 #[rustfmt::skip] // a row is a line
 const TABLE: [(Who, &str, &str, &str); 31] = [
     (Pod, "all", "ro rw", "read-only stays, whoever asks for it"),
@@ -156,7 +158,7 @@ const TABLE: [(Who, &str, &str, &str); 31] = [
     (Nobody, "all", "abort debug debug_want_extra_isize test_dummy_encryption enospc_debug ref_verify check_int check_int_data check_int_print_mask fragment", "it is there to test Linux itself"),
 ];
 
-/// Fails, and says who may set the option, unless the table lets `by` set it.
+/// Fails unless `by` may set the option by the table. The error says who may.
 fn may_set(by: Who, option: &str) -> Result<(), String> {
     let (name, value) = split(option);
     let all = TABLE.iter().flat_map(|(who, _, options, why)| {
@@ -192,7 +194,7 @@ fn split(option: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Whether a value is of this form: `TEXT`, `SIZE`, a word, or a word with `N` for a number.
+/// Whether a value has this form: `TEXT`, `SIZE`, a word, or a word with `N` for a number.
 fn is_one(value: &str, form: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     match form {

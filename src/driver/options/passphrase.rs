@@ -1,4 +1,4 @@
-//! The passphrase of an encrypted volume. It is shown nowhere, and its memory is wiped.
+//! The passphrase of an encrypted volume. It is never shown, and its memory is wiped.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use anyhow::{Result, bail};
 use base64ct::{Base64, Encoding};
 use zeroize::Zeroizing;
 
-/// The longest, in bytes: what a pipe takes at once.
+/// The longest passphrase, in bytes: as much as a pipe holds.
 pub const LONGEST: usize = 64 << 10;
 
-/// All of its bytes count, a newline at its end too. Clones share the memory.
+/// All bytes count, also a newline at the end. Clones share the memory.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Passphrase(Arc<Zeroizing<Vec<u8>>>);
 
@@ -25,7 +25,7 @@ impl Passphrase {
         Ok(Self(Arc::new(bytes)))
     }
 
-    /// Decodes a value of a Secret as kubelet writes it.
+    /// Decodes a value of a Secret, which kubelet writes in base64.
     pub fn from_base64(text: &str) -> Result<Self> {
         let text = text.trim_end();
         let mut bytes = Zeroizing::new(vec![0; text.len()]);

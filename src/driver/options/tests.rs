@@ -1,6 +1,6 @@
 use super::*;
 
-/// The options that every volume needs, and more behind them.
+/// JSON with the options that every volume needs, followed by `more`.
 fn with(more: &str) -> String {
     let comma = if more.is_empty() { "" } else { "," };
     format!(r#"{{"volumegroup":"vg","volumeID":"data"{comma}{more}}}"#)
