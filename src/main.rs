@@ -1,4 +1,4 @@
-//! Hands a call-out to the driver, and what a person types to the tool; prints the answer, and exits.
+//! Hands a call-out to the driver, and a person's words to the tool. Prints the answer and exits.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -20,12 +20,12 @@ fn main() -> ExitCode {
     };
     let said = write(out, &printed.stdout);
     let _ = write(err, &printed.stderr);
-    // Output that was not written is a failure: a report on a full disk, for example.
+    // Fails if the output could not be written, for example because a disk is full.
     let lost = u8::from(said.is_err());
     ExitCode::from(printed.code.max(lost))
 }
 
-/// The driver answers call-outs of kubelet, which has no terminal. All else is a person's.
+/// The driver answers call-outs of kubelet, which has no terminal. The tool answers everything else.
 fn answer(args: &[OsString], words: &[OsString]) -> Printed {
     if !io::stderr().is_terminal()
         && let Some(printed) = driver::main(args, words)

@@ -1,5 +1,5 @@
-//! Changes files for `flexvolume-lvm install` and other commands for people. No call-out uses this: a driver
-//! that serves kubelet deletes no file and writes none beside itself.
+//! Changes files for `flexvolume-lvm install` and other commands for people. No call-out uses this: when the driver
+//! serves kubelet, it deletes no files, and writes none beside itself.
 
 #![allow(clippy::disallowed_methods)] // the one door of this crate to files
 
@@ -21,7 +21,7 @@ pub enum Kind {
     Missing,
     Dir,
     Link,
-    /// A file, or something else that is neither.
+    /// A file, or anything else that is neither a link nor a directory.
     File,
 }
 
@@ -40,12 +40,12 @@ pub fn exists(path: &Path) -> Result<bool> {
     Ok(kind(path)? != Kind::Missing)
 }
 
-/// Whether `path` is, or leads to, a regular file.
+/// Whether `path` is a regular file, or a link to one.
 pub fn is_file(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
 }
 
-/// Whether `path` is a regular file that somebody may execute.
+/// Whether `path` is a regular file with a permission to execute.
 pub fn is_executable(path: &Path) -> bool {
     const EXECUTES: u32 = 0o111;
     fs::symlink_metadata(path)
@@ -60,8 +60,8 @@ pub fn read_or_stdin(kernel: &Kernel, file: &Path) -> io::Result<Vec<u8>> {
     at_most_a_mebibyte(io::stdin().lock())
 }
 
-/// Waits until no other run changes `dir`, and locks a file in it. Only root can open the file; everybody who can read
-/// the directory could lock the directory itself. kubelet ignores the file's name.
+/// Waits until no other run changes `dir`, and locks a file in it. A file, since only root can open it: everybody who
+/// can read the directory could lock the directory itself. kubelet ignores the file's name.
 pub fn take_turn(kernel: &Kernel, dir: &Path) -> Result<Lock> {
     let file = dir.join(".flexvolume-lvm.lock");
     let lock = kernel.try_lock(&file);
@@ -93,14 +93,14 @@ pub fn link(path: &Path, target: &Path) -> Result<()> {
     Ok(fs::os::unix::fs::symlink(target, path)?)
 }
 
-/// Makes a file anew, whole on the disk before this returns.
+/// Replaces a file by a new one. When this returns, the whole file is on the disk.
 pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     remove(path)?;
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(mode);
     let mut file = options.open(path)?;
     file.write_all(bytes)?;
-    // The umask of the caller does not matter.
+    // Sets the mode regardless of the caller's umask.
     file.set_permissions(PermissionsExt::from_mode(mode))?;
     Ok(file.sync_all()?)
 }
@@ -111,10 +111,10 @@ pub fn second_name(of: &Path, name: &Path) -> Result<()> {
     Ok(fs::hard_link(of, name)?)
 }
 
-/// Renames in one step, durably, and replaces what had the name `to`.
+/// Renames in one step, durably. Replaces a file that has the name `to`.
 pub fn rename(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to)?;
-    // rename(2) does nothing for two names of one file.
+    // If both names are of one file, rename(2) does nothing.
     remove(from)?;
     sync_parent(to)
 }
@@ -127,8 +127,8 @@ pub fn sync_parent(path: &Path) -> Result<()> {
     }
 }
 
-/// Removes a file or a link, if it is there. It is looked for first, because a read-only filesystem
-/// says no before it looks.
+/// Removes a file or a link, if it exists. Checks that first: on a read-only filesystem, unlink(2) fails even if the
+/// file is missing.
 pub fn remove(path: &Path) -> Result<()> {
     if exists(path)? {
         fs::remove_file(path)?;
@@ -143,7 +143,7 @@ pub fn remove_dir(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes a directory and those above it, for all to read.
+/// Makes a directory and its missing parents, readable for all.
 pub fn make_dirs(path: &Path) -> Result<()> {
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(0o755).create(path);

@@ -1,4 +1,4 @@
-//! kubelet as it runs on this host.
+//! Finds the kubelets that run on this host, and their settings.
 
 use std::path::Path;
 
@@ -11,18 +11,18 @@ use driver::names::Shown;
 pub const PLUGIN_DIR: &str = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec";
 const ROOT_DIR: &str = "/var/lib/kubelet";
 
-/// A kubelet that runs on this host, with its settings by command line, config file or default.
+/// A kubelet that runs on this host. Its settings come from the command line, the config file or the defaults.
 #[derive(Debug)]
 pub struct Kubelet {
-    /// Its name in a message.
+    /// The kubelet's name in a message.
     name: String,
     plugin_dir: String,
     root_dir: String,
     node_name: Option<String>,
 }
 
-/// The kubelets that run on this host, by their command lines and config files. Any process may call
-/// itself kubelet: only those of root count, see [`is_roots`].
+/// The kubelets that run on this host, by their command lines and config files. Any process may be called kubelet, so
+/// only root's processes count: see [`is_roots`].
 pub fn running(kernel: &Kernel) -> Vec<Kubelet> {
     let mut found = Vec::new();
     for pid in Search::new(kernel).processes() {
@@ -34,10 +34,11 @@ pub fn running(kernel: &Kernel) -> Vec<Kubelet> {
         let exe = exe_of(pid);
         let line = kernel.read_of(pid, "cmdline");
         let parent = parent_in(&kernel.read_of(pid, "stat"));
-        // Somebody asks for the version.
+        // A `kubelet --version`.
         let only_tells = line.split('\0').nth(1) == Some("--version");
         let is_starting = exe.is_some() && exe == parent.and_then(exe_of);
-        // Last of all: what kubelet starts is called kubelet too until it has its own executable.
+        // The name is checked last. A process that kubelet starts is also called kubelet until it runs its own
+        // executable.
         if only_tells || is_starting || !is_kubelet() {
             continue;
         }
@@ -47,7 +48,7 @@ pub fn running(kernel: &Kernel) -> Vec<Kubelet> {
     found
 }
 
-/// Whether a process is of root and of this host: no pod, and no user, can have started it.
+/// Whether a process belongs to root and to this host, so that neither a pod nor a user can have started it.
 fn is_roots(kernel: &Kernel, pid: u32) -> bool {
     ["ns/mnt", "ns/pid"].iter().all(|namespace| {
         let its = kernel.link(&proc_file(pid, namespace)).ok();
@@ -55,8 +56,8 @@ fn is_roots(kernel: &Kernel, pid: u32) -> bool {
     }) && are_all_roots(&kernel.read_of(pid, "status"))
 }
 
-/// Whether all user ids in this `/proc/PID/status` are root's. A user may have started a program with the set-user-ID
-/// bit: then the arguments are the user's, and the first id, the real one, is the user's too.
+/// Whether all user ids in this `/proc/PID/status` are root's. If a user has started a program with the set-user-ID
+/// bit, its arguments are the user's. Then the first id, the real one, is the user's, too.
 fn are_all_roots(status: &str) -> bool {
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     ids.is_some_and(|ids| ids.split_whitespace().eq(["0"; 4]))
@@ -68,13 +69,13 @@ fn text_of(kernel: &Kernel, file: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The process that started the one with this `/proc/PID/stat`: "12 (name) S 1 …".
+/// The parent of the process with this `/proc/PID/stat`: "12 (name) S 1 …".
 fn parent_in(stat: &str) -> Option<u32> {
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// The value of a flag on a command line. The last one counts if the flag is there several times.
+/// The value of a flag on a command line. If the flag is repeated, the last one counts.
 fn flag<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let mut words = line.split('\0');
     let mut value = None;
@@ -88,7 +89,7 @@ fn flag<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     value
 }
 
-/// The value of a key in YAML or JSON, on whatever level.
+/// The value of a key in YAML or JSON, at any level.
 fn value_in<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
@@ -111,14 +112,14 @@ impl Kubelet {
         }
     }
 
-    /// The line about a kubelet with which nothing is wrong.
+    /// The line about a kubelet without a problem.
     pub fn in_short(&self) -> String {
         let dir = self.plugin_dir.shown();
         format!("{} looks for drivers in {dir}", self.name)
     }
 
-    /// Where its settings and this driver's differ, a line each. `plugin_dir` is where the driver is, if
-    /// that is known.
+    /// The differences between the kubelet's settings and this driver's, one in each line. `plugin_dir`: the driver's
+    /// plugin directory, if known.
     pub fn problems(
         &self,
         host_name: &str,
@@ -157,7 +158,7 @@ impl Kubelet {
 
 #[cfg(test)]
 impl Kubelet {
-    /// One with this command line.
+    /// A kubelet with this command line.
     pub fn sample(line: &str) -> Self {
         Self::of(1, &line.replace(' ', "\0"), "")
     }

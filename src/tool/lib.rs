@@ -1,11 +1,11 @@
-//! All that a person types: commands, and call-outs by hand.
+//! The tool half of flexvolume-lvm: commands for people, and call-outs by hand.
 //!
-//! Each room uses only those below it: `cli`; `install`; `commands`; `kubelet`; `files` and `output`.
-//! All of them use the driver, which does what a command cannot do.
+//! Each room uses only the rooms after it in this list: `cli`; `install`; `commands`; `kubelet`; `files` and `output`.
+//! All of them use the driver crate.
 
-// Only src/tool/files.rs may call these functions: see clippy.toml.
+// Outside tests, only src/tool/files.rs may call these functions: see clippy.toml.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
-// Used by its own executable and tests alone.
+// Only this project's executable and tests use this crate.
 #![allow(
     missing_docs,
     clippy::missing_errors_doc,

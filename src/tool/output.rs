@@ -1,4 +1,4 @@
-//! The output of commands for people: text in columns, or JSON.
+//! Formats the output of commands for people: text in columns, or JSON.
 
 use std::fmt::{Display, Write};
 use std::io::{IsTerminal, Write as _};
@@ -8,8 +8,8 @@ use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result};
 pub use driver::reply::Printed;
 
-/// Writes to standard output at once, for a command that does not end by itself, or may still fail. Nobody has to
-/// read it.
+/// Writes to standard output at once, for a command that does not end by itself or may still fail. Ignores errors of
+/// the write.
 pub fn tell(text: &str) {
     let mut out = anstream::stdout();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -53,7 +53,7 @@ pub fn titles<const N: usize>(titles: [&str; N]) -> Vec<String> {
     titles.map(bold).to_vec()
 }
 
-/// How many characters a line may have: as many as the terminal shows, and elsewhere any number.
+/// How many characters a line may have: as many as the terminal shows. Without a terminal, any number.
 pub fn width() -> usize {
     const OF_OLD: usize = 80;
     if !std::io::stdout().is_terminal() {
@@ -63,13 +63,14 @@ pub fn width() -> usize {
     size.map_or(OF_OLD, |(width, _)| usize::from(width.0))
 }
 
-/// How many hundredths of `all` the `part` is.
+/// `part` as a percentage of `all`, rounded down.
 pub fn percent(part: u64, all: u64) -> f64 {
     let hundredths = part.checked_div(all / 100).unwrap_or_default();
     f64::from(u32::try_from(hundredths).unwrap_or(u32::MAX))
 }
 
-/// `41 % filled`, and on a terminal a bar before these words. 100 % means full, so nothing is rounded up.
+/// A text like `41 % filled`. On a terminal, a bar is before the words. 100 % means full, so the number is rounded
+/// down.
 pub fn share(percent: f64, word: &str) -> String {
     let words = format!("{:.0} % {word}", percent.clamp(0.0, 100.0).floor());
     if width() == usize::MAX {
@@ -80,10 +81,9 @@ pub fn share(percent: f64, word: &str) -> String {
     format!("{} {words}", bar.iter().collect::<String>())
 }
 
-/// A text in lines of at most `width` characters. A command, which stands between backquotes, stays on one line however
-/// long it is.
+/// A text in lines of at most `width` characters. A command in backquotes stays on one line, even if it is longer.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
-    /// With less width than this, the terminal itself wraps the text better.
+    /// In a narrower terminal, the text is not wrapped here: the terminal itself wraps it better.
     const NARROWEST: usize = 20;
     let mut lines = vec![String::new()];
     let mut is_command = false;
@@ -105,7 +105,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// As `wrapped`, but as one text, in which each line begins with `by` spaces.
+/// Wraps a text, and begins each line with `by` spaces.
 pub fn indented(text: &str, by: usize, width: usize) -> String {
     let mut all = String::new();
     for line in wrapped(text, width.saturating_sub(by)) {
@@ -114,12 +114,12 @@ pub fn indented(text: &str, by: usize, width: usize) -> String {
     all
 }
 
-/// How many columns of a terminal a text takes. The codes of its colours take none.
+/// How many columns of a terminal a text takes, without its colour codes.
 pub fn columns_of(text: &str) -> usize {
     strip_str(text).to_string().chars().count()
 }
 
-/// Rows as aligned columns, two spaces between them.
+/// The rows as aligned columns, with two spaces between them.
 pub fn columns(rows: &[Vec<String>]) -> String {
     let mut widths: Vec<usize> = Vec::new();
     for row in rows {
@@ -143,7 +143,7 @@ pub fn columns(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// As [`columns`], but wraps the last column, so that no line has more than `width` columns of the terminal.
+/// Like [`columns`], but wraps the last column, so that no line is wider than `width`.
 pub fn columns_within(rows: &[Vec<String>], width: usize) -> String {
     let last = rows
         .iter()
@@ -179,7 +179,7 @@ pub fn cut(text: &str, width: usize) -> String {
         let mut left = width.saturating_sub(usize::from(is_long));
         let mut in_colour = false;
         for c in line.chars() {
-            // A colour takes no column, and its end must not be lost.
+            // A colour code takes no column, and the code that ends a colour must not be cut.
             if in_colour || c == '\x1b' {
                 in_colour = c != 'm';
                 all.push(c);

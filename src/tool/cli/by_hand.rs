@@ -1,5 +1,5 @@
-//! A call-out as a person makes it: `-o key=value` in place of JSON, `@file` and `-` in place of a
-//! long argument, `--verbose`. kubelet never writes any of these, and gets just what it asked for.
+//! A call-out as a person writes it, with words that kubelet never writes: `-o key=value` in place of JSON, `@file` and
+//! `-` in place of a long argument, `--verbose`.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -21,7 +21,7 @@ JSON, or by hand:
 ";
 const STEPS: &str = "--verbose tells each step, its command and its time on standard error.\n";
 
-/// All call-outs, and how one is made by hand.
+/// A text for people that lists all call-outs and explains how to make one.
 pub fn call_outs() -> String {
     let calls =
         calls::ALL.map(|(name, usage)| format!("  {}\n", format!("{name} {usage}").trim_end()));
@@ -31,13 +31,13 @@ pub fn call_outs() -> String {
     )
 }
 
-/// Whether it mounts, unmounts or changes a volume.
+/// Whether the call-out mounts, unmounts or changes a volume.
 pub fn needs_root(words: &[OsString]) -> bool {
     let name = words.first().and_then(calls::named);
     name.is_some_and(|(name, _)| name.contains("mount") || name.starts_with("expand"))
 }
 
-/// Puts a call-out into kubelet's words. What kubelet writes stays as it is.
+/// Translates a person's call-out into kubelet's words. Words of kubelet's form are not changed.
 pub fn translated(kernel: &Kernel, words: &[OsString]) -> Result<Vec<OsString>> {
     let mut call = Vec::new();
     let mut options = Map::new();
@@ -53,7 +53,7 @@ pub fn translated(kernel: &Kernel, words: &[OsString]) -> Result<Vec<OsString>> 
             options.insert(key, Value::from(value));
         } else if word == "-" {
             let mut text = String::new();
-            // The whole would not fit on a command line either.
+            // At most 1 MiB. A longer text would not fit on a command line either.
             let read = std::io::stdin().take(1 << 20).read_to_string(&mut text);
             read.context("reading standard input")?;
             call.push(text.trim().into());

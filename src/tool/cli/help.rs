@@ -1,9 +1,9 @@
-//! What stands below the options in a command's `--help` and in its man page: examples and exit codes.
+//! Examples and exit codes of the commands. They are printed below the options in `--help` and in man pages.
 //!
-//! At most 80 columns wide: clap does not wrap lines that are indented. Two columns with two spaces between, or
-//! the second below the first. `xtask` makes man pages of them.
+//! Lines have at most 80 characters, since clap does not wrap indented lines. A line has two columns, with two spaces
+//! between them, or the second column is on the next line. `xtask` makes man pages from this form.
 
-/// The exit codes of a command that has only these.
+/// The exit codes of a command that has no others.
 pub const EXIT_CODES: &str = "
 
 Exit codes:

@@ -21,9 +21,9 @@ use people::{People, Task};
 /// The exit code of a wrong command line, and of a command that only root may run.
 const USAGE: u8 = 2;
 
-/// Does what a person asks for. `args`: all of argv; `words`: as [`driver::words`] has them.
+/// Runs what a person typed. `args`: all of argv. `words`: the result of [`driver::words`].
 #[must_use]
-// Inlined, its large frame would be on the stack of each call of kubelet's.
+// If this were inlined, each call of kubelet would have its large frame on the stack.
 #[cold]
 #[inline(never)]
 pub fn main(args: &[OsString], words: &[OsString]) -> Printed {
@@ -38,8 +38,8 @@ pub fn main(args: &[OsString], words: &[OsString]) -> Printed {
             people(&[&[program], words].concat())
         }
         word => {
-            // kubelet may make a call-out that is not known yet, and reads a document; but none is called
-            // nearly as a command for people is.
+            // kubelet may make a call-out that this version does not know, and needs a JSON answer. But no call-out has
+            // a name similar to that of a command.
             if std::io::stdout().is_terminal()
                 || !may_be_kubelets(args)
                 || word.is_some_and(|word| is_nearly_a_command(word))
@@ -58,8 +58,9 @@ pub fn command() -> clap::Command {
     people::command()
 }
 
-/// Whether kubelet could have called this so: by an absolute path (kubelet's `pkg/volume/flexvolume/driver-call.go`
-/// joins it from the plugin directory), and not by the name or in a directory that is there for people.
+/// Whether kubelet may have started this process: it uses an absolute path in its plugin directory (source: kubelet's
+/// `pkg/volume/flexvolume/driver-call.go`). It does not use the name of the command, nor a directory of commands for
+/// people.
 fn may_be_kubelets(args: &[OsString]) -> bool {
     let Some(program) = args.first().map(Path::new).filter(|_| !is_called_by_name()) else {
         return false;
@@ -80,7 +81,7 @@ fn is_call_out(word: &OsString) -> bool {
     calls::named(word).is_some()
 }
 
-/// Whether the words are `help call-outs`, `help mount` or `mount --help`. kubelet never says --help.
+/// Whether the words are `help call-outs`, `help mount` or `mount --help`. kubelet never writes --help.
 fn asks_for_call_outs(words: &[OsString]) -> bool {
     match words {
         [first, what, ..] if first == "help" => what == "call-outs" || is_call_out(what),
@@ -103,7 +104,7 @@ fn commands_for_people() -> Vec<String> {
     names.collect()
 }
 
-/// How this was called, for usage lines that can be repeated.
+/// The word with which this was called, for usage lines that can be pasted.
 fn program(args: &[OsString]) -> String {
     if is_called_by_name() {
         return NAME.to_owned();
@@ -137,7 +138,7 @@ fn styled(printed: Printed) -> Printed {
     }
 }
 
-/// A call-out by hand, or of a driver that a person tries.
+/// Answers a call-out that a person makes, or a script with which a person tries the driver.
 fn call_out(args: &[OsString], words: &[OsString]) -> Printed {
     let is_by_hand = calls::is_by_hand(words);
     let is_a_persons = is_by_hand || std::io::stderr().is_terminal();

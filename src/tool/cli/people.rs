@@ -1,4 +1,4 @@
-//! The commands for people as clap knows them, and what each is done by.
+//! The commands for people, as clap's types.
 
 use std::path::PathBuf;
 
@@ -146,7 +146,7 @@ pub enum Task {
 }
 
 impl Task {
-    /// Whether it asks LVM, which answers root only.
+    /// Whether the command asks LVM, which only root may do.
     pub fn needs_root(&self) -> bool {
         match self {
             Self::Log(_) | Self::Install(_) | Self::Uninstall(_) => false,
@@ -156,7 +156,7 @@ impl Task {
     }
 }
 
-/// Does it. What takes `host` only looks at volumes.
+/// Runs the command. Commands that get `host`, not `writing`, only look at volumes.
 pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Result<Printed> {
     match tool {
         Task::Status(args) => status::run(host, loaded, args),

@@ -61,11 +61,11 @@ struct CheckReport {
     not_active: usize,
     busy: usize,
     to_repair: usize,
-    /// They would mount, and are full or not well in another way.
+    /// How many volumes would mount, but are full or have another fault.
     unwell: usize,
-    /// They are nobody's, or another node has them as it should.
+    /// How many volumes do not count: they belong to no pod, or another node has them, as is right.
     not_counted: usize,
-    /// What is wrong with groups and disks, and what LVM does not tell.
+    /// Faults of groups and disks, and questions that LVM did not answer.
     beside_volumes: Vec<Finding>,
 }
 
@@ -73,7 +73,7 @@ struct CheckReport {
 struct Checked {
     #[serde(flatten)]
     verdict: Verdict,
-    /// What `status` says of the volume. Only for a volume that was not named itself.
+    /// The volume's health, as `status` prints it. `None`: the volume itself was named.
     health: Option<String>,
     /// Whether this volume counts for the exit code.
     counts: bool,
@@ -110,9 +110,9 @@ pub fn run(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     volumes(host, config, args)
 }
 
-/// Checks the volumes and groups that are named, or all, or rehearses a mount. The exit code is 0 if every
-/// volume would mount, as far as can be known without writing to it, else 1, also if a call works on one just now.
-/// One that is nobody's, as [`Inventory::is_ours`] has it, counts only if it is named.
+/// Checks the named volumes and groups, or all, or rehearses a mount. The exit code is 0 if every volume would mount,
+/// as far as this can be known without writing to it. Otherwise it is 1, also if a call works on a volume just now. A
+/// volume that is not the driver's (see [`Inventory::is_ours`]) counts only if it was named.
 fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     config.require()?;
     let rehearsed = (!args.options.is_empty()).then(|| args.rehearsed());
@@ -155,7 +155,7 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     Ok(printed)
 }
 
-/// Looks at each volume that was chosen, and at a pool only if it is named.
+/// Looks at each chosen volume. A pool is looked at only if it was named.
 fn chosen(inventory: &Inventory, choice: &Choice, args: &Check) -> Vec<Checked> {
     let mut checked = Vec::new();
     for id in &choice.ids {
@@ -178,7 +178,7 @@ fn chosen(inventory: &Inventory, choice: &Choice, args: &Check) -> Vec<Checked> 
     checked
 }
 
-/// What is wrong with the groups that were chosen, with volumes that LVM has lost, and with the node if all were chosen.
+/// The faults of the chosen groups, and of volumes that LVM has lost. If all were chosen, also those of the node.
 fn beside_volumes(inventory: &Inventory, choice: &Choice) -> Vec<Finding> {
     let node = NodeHealth::of_choice(inventory, choice);
     let groups = inventory.groups.iter();
@@ -203,7 +203,7 @@ fn one_of_many(inventory: &Inventory, volume: &Volume, request: Request) -> Opti
 }
 
 impl Check {
-    /// How each volume is looked at.
+    /// The request for the look at each volume.
     fn request(&self) -> Request<'_> {
         Request {
             fs: self.fs,
@@ -338,7 +338,7 @@ mod tests {
     use driver::names::Shown;
     use driver::volume::{Content, Decision, Facts, Reason};
 
-    /// A report in which others' words stand at each place.
+    /// A report with hostile text in each place where others' text may be.
     fn report(hostile: &str) -> CheckReport {
         let id = LvId::parse("vg/data").unwrap();
         let mut row = Table::parse("36 1 254:1 / /a rw - ext4 /dev/x rw").rows()[0].clone();

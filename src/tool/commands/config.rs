@@ -27,12 +27,12 @@ pub fn mistakes(host: &Host, loaded: &Loaded, file: Option<&Path>, json: bool) -
     let read = read_or_stdin(host.kernel, file);
     let (mistake, is_there) = match (read, &loaded.problem) {
         (Ok(bytes), _) => (Config::from_bytes(&bytes, &shown).err(), true),
-        // It need not be there.
+        // The driver's own config may be missing.
         (Err(e), None) if is_own && e.kind() == ErrorKind::NotFound => (None, false),
         (Err(_), Some(problem)) if is_own => bail!("{problem}"),
         (Err(e), _) => return Err(e).with_context(|| format!("reading {shown}")),
     };
-    // Such as who may write it.
+    // For example, that another user may write to the file.
     let mistake = mistake.or_else(|| loaded.problem.clone().filter(|_| is_own));
     let said = match &mistake {
         Some(mistake) => format!("{mistake}\n"),

@@ -1,5 +1,5 @@
-//! `flexvolume-lvm check --idle`: whether nothing uses a volume, so that another driver may take it, or a person
-//! may rename or remove it.
+//! `flexvolume-lvm check --idle`: whether a volume is unused, so that another driver may take it, or a person may
+//! rename or remove it.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -18,10 +18,10 @@ struct IdleReport {
     obstacles: Vec<Obstacle>,
 }
 
-/// Why a volume is not idle, or cannot be used by others now.
+/// Why a volume is not idle, or why others could not use it now.
 #[derive(Serialize)]
 struct Obstacle {
-    /// A stable word.
+    /// A stable word for programs.
     reason: &'static str,
     message: String,
 }
@@ -36,7 +36,7 @@ impl Obstacle {
     }
 }
 
-/// Says whether a volume is active and nothing uses it.
+/// Checks whether a volume is active and nothing uses it.
 pub fn check(host: &Host, config: &Loaded, id: &LvId, json: bool) -> Result<Printed> {
     let obstacles = match seen(host, config.require()?, id) {
         Ok(seen) => obstacles(host, &seen),
@@ -67,7 +67,7 @@ fn lines(obstacles: &[Obstacle]) -> String {
     lines.collect()
 }
 
-/// Looks at who has it, under its lock.
+/// Looks under the volume's lock who uses it.
 fn seen(host: &Host, config: &Config, id: &LvId) -> Result<SeenVolume> {
     let request = Request {
         unread: true,
@@ -81,11 +81,11 @@ fn is_missing(seen: &SeenVolume) -> bool {
     seen.facts.device.is_none() && matches!(seen.facts.lvm, Some(Lvm::NoVolume))
 }
 
-/// All that is in the way.
+/// All obstacles: the volume's users, and why it could not be used now.
 fn obstacles(host: &Host, seen: &SeenVolume) -> Vec<Obstacle> {
     let (facts, id) = (&seen.facts, &seen.facts.id);
     let is_unknown = matches!(seen.decision, Decision::Refuse(Reason::Unknown));
-    // Everyone who has it open waits for that, udev for example.
+    // If the device is suspended, everyone who has it open waits for that. So the other users are not listed.
     if let Some(reason) = facts.uses.as_ref().and_then(Uses::waits)
         && !is_unknown
     {
@@ -115,7 +115,7 @@ fn obstacles(host: &Host, seen: &SeenVolume) -> Vec<Obstacle> {
     found
 }
 
-/// Why nobody could use it now, though nobody has it.
+/// Why nobody could use the volume now, even if it has no user.
 fn not_usable(seen: &SeenVolume) -> Option<Obstacle> {
     let id = &seen.facts.id;
     let reason = match &seen.decision {
@@ -136,7 +136,7 @@ fn not_usable(seen: &SeenVolume) -> Option<Obstacle> {
     Some(Obstacle::of(id, reason))
 }
 
-/// Its mounts for pods.
+/// The volume's mounts for pods.
 fn mounts(host: &Host, facts: &Facts) -> Vec<Obstacle> {
     let pods = Pods::read(host.kernel);
     let mounts = facts.uses.iter().flat_map(|uses| &uses.mounts);

@@ -1,4 +1,4 @@
-//! `flexvolume-lvm metrics`: what `status` and `log` know, for Prometheus.
+//! `flexvolume-lvm metrics`: the facts of `status` and `log`, for Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,9 +16,9 @@ use crate::output::Printed;
 use driver::config::Loaded;
 use driver::host::Host;
 
-/// How long devices are read at least. Mounted volumes need no reading.
+/// The least time that is allowed for reading devices. Mounted volumes need no reading.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// How far back the call-outs in the log are counted.
+/// The period in which the log's call-outs are counted.
 const CALLS: Duration = Duration::from_secs(3600);
 /// The name of the file for `node_exporter`'s textfile collector.
 const FILE: &str = "flexvolume-lvm.prom";
@@ -86,15 +86,15 @@ impl Metric {
     }
 }
 
-/// Samples by their metric and labels, in the text format that Prometheus and `OpenMetrics` share. Neither reads a text
-/// that has the same labels twice. Two groups of one name would have the same labels, so the map keeps one of them.
+/// Samples by metric and labels, for the text format that Prometheus and `OpenMetrics` share. A text with the same
+/// labels twice is invalid. Two groups of one name have the same labels, so the map keeps only one sample.
 #[derive(Default)]
 struct Metrics(BTreeMap<Metric, BTreeMap<String, f64>>);
 
 impl Metrics {
     /// Adds a sample with these values of the metric's labels.
     fn add(&mut self, metric: Metric, labels: &[&str], value: f64) {
-        // Source: Prometheus' exposition formats. The log may hold any text, though on one line.
+        // Source: Prometheus' exposition formats. A text from the log may contain any characters but a newline.
         let escaped = |is: &str| is.replace('\\', r"\\").replace('"', "\\\"");
         debug_assert_eq!(metric.labels().len(), labels.len(), "{labels:?}");
         let labels = metric.labels().iter().zip(labels);
@@ -118,7 +118,8 @@ impl Metrics {
     }
 }
 
-/// `flexvolume-lvm metrics`: prints them, or puts them into a file in `dir`, whole at any time.
+/// `flexvolume-lvm metrics`: prints the metrics, or writes them into a file in `dir`. A reader of the file never sees a
+/// part of them.
 pub fn run(host: &Host, config: &Loaded, dir: Option<&Path>) -> Result<Printed> {
     let inventory = Inventory::take(host, config)?;
     let mut metrics = Metrics::default();
@@ -203,7 +204,7 @@ fn add_volumes(metrics: &mut Metrics, inventory: &Inventory) {
     }
 }
 
-/// Volumes of pods that LVM does not list any more: what an alert asks for.
+/// Adds the volumes of pods that LVM does not list any more, with the metrics that alerts use.
 #[allow(clippy::cast_precision_loss)]
 fn add_lost(metrics: &mut Metrics, inventory: &Inventory, node: &NodeHealth) {
     for id in &node.lost {
@@ -226,7 +227,7 @@ fn is_refused(line: &Line) -> bool {
         .is_some_and(Verdict::would_not_mount)
 }
 
-/// Gauges of the last hour, not counters, since the log forgets.
+/// Adds the calls of the last hour. They are gauges, not counters, since old entries vanish from the log.
 #[allow(clippy::cast_precision_loss)]
 fn add_calls(metrics: &mut Metrics, inventory: &Inventory) {
     let calls = log::since(inventory.host, inventory.config, CALLS);
@@ -241,7 +242,7 @@ fn add_calls(metrics: &mut Metrics, inventory: &Inventory) {
     }
     for ((call, outcome), took) in &by_outcome {
         let longest = took.iter().max().copied().unwrap_or_default() as f64;
-        // Anybody may have written the log: a sum of integers could overflow.
+        // A float, since a sum of integers could overflow: others may have written entries of the log.
         let all: f64 = took.iter().map(|took| *took as f64).sum();
         for (name, value) in [
             (Metric::CallsLastHour, took.len() as f64),
@@ -263,7 +264,7 @@ mod tests {
     use crate::hostile::{has_lines, hostile};
     use driver::names::folded;
 
-    /// The value of a label, as a reader of the format has it, and what follows it.
+    /// Parses a label's value as a reader of the format does. Returns the value and the rest of the text.
     fn value(text: &str) -> Option<(String, &str)> {
         let mut chars = text.strip_prefix('"')?.chars();
         let mut value = String::new();

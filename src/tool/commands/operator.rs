@@ -1,5 +1,5 @@
-//! An operator's word on what is on a volume. These are commands and not options of a volume, so
-//! that nobody who writes a pod can give it. Each looks and decides as the next mount does.
+//! The commands with which an operator vouches for a volume's content: `adopt`, `allow-format`. They are no options of
+//! a volume, since authors of pods must not be able to do this. Each looks and decides as the next mount does.
 
 use std::io::{IsTerminal, Write as _};
 
@@ -18,8 +18,8 @@ use driver::volume::{
     Content, Decision, Device, Doubt, Reason, Subject, not_active, require_header, require_opened,
 };
 
-/// `flexvolume-lvm adopt VG/LV`: records the filesystem that is there now as the one that belongs there. Of a LUKS2
-/// volume that is the one inside, and the operator has opened the volume.
+/// `flexvolume-lvm adopt VG/LV`: records the filesystem that is on the volume now as the right one. If the volume is
+/// LUKS2, the operator opens it first, and this records the filesystem inside.
 pub fn adopt(host: &Writing, config: &Loaded, id: &LvId) -> Result<Printed> {
     let config = config.require()?;
     let seen = look(Subject { host, config, id }, None, held(config))?;
@@ -49,7 +49,7 @@ pub fn adopt(host: &Writing, config: &Loaded, id: &LvId) -> Result<Printed> {
     )))
 }
 
-/// The filesystem that a volume has, if it may be recorded.
+/// The filesystem on a volume, if it may be recorded.
 fn found(host: &Writing, seen: &SeenVolume) -> Result<Filesystem> {
     let id = &seen.facts.id;
     let refuse = |reason: &Reason| bail!("{}", reason.message(id));
@@ -60,7 +60,7 @@ fn found(host: &Writing, seen: &SeenVolume) -> Result<Filesystem> {
             Some(Content::Filesystem(found)),
         ) => found.filesystem.clone(),
         (Decision::Mount(mount), _) => mount.filesystem.clone(),
-        // The volume is mounted: blkid reads it meanwhile.
+        // The volume is mounted, so only blkid can name its filesystem.
         (Decision::Bind(_), _) => match fs::probe(host, &top_of(seen)?.node(host.kernel))? {
             Probed::Filesystem(filesystem) => filesystem,
             _ => bail!("{id} is mounted, but blkid cannot name what is on it"),
@@ -81,8 +81,8 @@ fn found(host: &Writing, seen: &SeenVolume) -> Result<Filesystem> {
     })
 }
 
-/// The device that an operator opened inside a LUKS2 volume, if the driver refuses the volume or takes it for closed.
-/// `None`: there is none, or the driver finds the filesystem inside by itself.
+/// The device inside a LUKS2 volume that an operator has opened, if the driver refuses the volume or takes it for
+/// closed. `None`: there is no such device, or the driver itself sees the filesystem inside.
 fn opened(host: &Writing, seen: &SeenVolume) -> Result<Option<Device>> {
     let id = &seen.facts.id;
     let may_be_adopted = matches!(
@@ -132,8 +132,8 @@ fn inside_of(host: &Writing, inside: &Device) -> Result<Filesystem> {
     }
 }
 
-/// `flexvolume-lvm allow-format VG/LV`: lets the next mount, within a day, format a volume on which nothing
-/// is found, although its record or remains on it say that it held data.
+/// `flexvolume-lvm allow-format VG/LV`: lets the next mount within a day format a volume that looks blank, though its
+/// record or remains on it show that it held data.
 pub fn allow_format(host: &Writing, config: &Loaded, id: &LvId, yes: bool) -> Result<Printed> {
     let config = config.require()?;
     let look = || look(Subject { host, config, id }, None, held(config));
@@ -141,7 +141,7 @@ pub fn allow_format(host: &Writing, config: &Loaded, id: &LvId, yes: bool) -> Re
     if let (false, Some(doubts)) = (yes, doubts_of(&seen)?) {
         let shown = doubts.to_vec();
         let uuid = seen.facts.require_volume()?.uuid.clone();
-        // Neither the lock nor the device: nobody may ever answer, and pods wait for both.
+        // Gives up the lock and the device before it asks: an answer may never come, and pods would wait for both.
         drop(seen);
         if !confirmed(id, &listed(&shown))? {
             bail!("{id} is left as it is");
@@ -172,7 +172,8 @@ pub fn allow_format(host: &Writing, config: &Loaded, id: &LvId, yes: bool) -> Re
     )))
 }
 
-/// Why the next mount does not format it, if an operator may overrule that. None: it formats it.
+/// The doubts for which the next mount refuses to format, and which an operator may overrule. `None`: the next mount
+/// formats the volume. Fails if it is refused for another reason.
 fn doubts_of(seen: &SeenVolume) -> Result<Option<&[Doubt]>> {
     let id = &seen.facts.id;
     match &seen.decision {
@@ -204,7 +205,7 @@ fn listed(doubts: &[Doubt]) -> String {
     doubts.join(", and ")
 }
 
-/// Why a suspended volume has to wait: the next mount resumes it, and what is on it cannot be read before.
+/// The refusal for a suspended volume: it cannot be read before the next mount has resumed it.
 fn suspended(seen: &SeenVolume) -> Reason {
     Reason::Suspended(seen.facts.id.dm_name())
 }
@@ -214,7 +215,7 @@ fn top_of(seen: &SeenVolume) -> Result<&Device> {
     device.with_context(|| format!("{} is not active", seen.facts.id))
 }
 
-/// Looks as a mount does, and waits for other calls.
+/// The request for a look like a mount's, which waits for other calls.
 fn held(config: &Config) -> Request<'static> {
     Request {
         patience: config.limits.lock,
@@ -222,7 +223,7 @@ fn held(config: &Config) -> Request<'static> {
     }
 }
 
-/// Asks on a terminal. Elsewhere only `--yes` will do.
+/// Asks on a terminal. Without a terminal, `--yes` is needed.
 fn confirmed(id: &LvId, given_up: &str) -> Result<bool> {
     if !std::io::stdin().is_terminal() {
         bail!(
@@ -245,7 +246,7 @@ fn retag(host: &Writing, seen: &SeenVolume, tags: &Tags) -> Result<()> {
     tagged.context("writing the record")
 }
 
-/// Logs who did it.
+/// Logs the command, with the user who ran it.
 pub(super) fn log(host: &Host, config: &Config, command: &str, id: &LvId, what: &str) {
     let variable = |name| std::env::var(name).ok();
     let user = variable("SUDO_USER").or_else(|| variable("USER"));

@@ -9,14 +9,14 @@ use serde_json::Value;
 use driver::host::{Command, Host, ToolError};
 use driver::names::Shown;
 
-/// More than any driver needs: kubelet serves no volume meanwhile.
+/// The time limit for `init`. It is longer than any driver needs, since kubelet serves no volume meanwhile.
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Init {
-    /// The mode. To kubelet a missing key means true.
+    /// The mode. kubelet takes a missing key for true.
     pub attach: bool,
-    /// Empty: it says nothing.
+    /// Empty: the driver gave no message.
     pub message: String,
 }
 
@@ -36,7 +36,7 @@ pub fn init(host: &Host, driver: &Path) -> Result<Init> {
     }
 }
 
-/// `None` unless it is a document that says Success.
+/// `None`: it is no document with the status Success.
 fn parse(stdout: &[u8]) -> Option<Init> {
     let document: Value = serde_json::from_slice(stdout).ok()?;
     let attach = document.pointer("/capabilities/attach");
@@ -47,8 +47,8 @@ fn parse(stdout: &[u8]) -> Option<Init> {
     })
 }
 
-/// Whether an executable is a version of this driver. Anything else may do what it likes with
-/// `--version`, or not run here at all.
+/// Whether an executable is a version of this driver. Any other executable may do anything with `--version`, or not run
+/// on this host.
 pub fn is_this_driver(host: &Host, driver: &Path) -> Result<bool> {
     let command = Command::driver(driver, LIMIT).args(["--version"]);
     match host.run(&command) {

@@ -1,4 +1,4 @@
-//! Where the driver goes, and the names of all that is put there.
+//! The directories and file names of an installation.
 
 use std::path::{Path, PathBuf};
 
@@ -12,9 +12,9 @@ pub struct InstallLayout {
     pub plugin: Plugin,
     pub plugin_dir: PathBuf,
     pub dir: DriverDir,
-    /// Where all is made and tried before any of it is put in place. kubelet ignores the name.
+    /// The directory where all files are made and tried before they are put in place. kubelet ignores its name.
     pub staged: DriverDir,
-    /// A config that outlives the driver; the next installation takes it.
+    /// The config that `uninstall` keeps. The next installation uses it.
     pub kept_config: PathBuf,
 }
 
@@ -23,8 +23,8 @@ pub struct DriverDir {
     pub path: PathBuf,
     pub exe: PathBuf,
     pub config: PathBuf,
-    /// Somebody else's driver, which was there before the first installation. It is kept until
-    /// it takes its place again. kubelet ignores names that begin with a dot.
+    /// Another driver, which was there before the first installation. It is kept until `uninstall` puts it back.
+    /// kubelet ignores names that begin with a dot.
     pub original: PathBuf,
 }
 
@@ -41,7 +41,7 @@ impl InstallLayout {
         }
     }
 
-    /// How a person takes the driver off this node.
+    /// The command with which a person removes the driver from this node.
     pub fn uninstall(&self) -> String {
         let (exe, plugin_dir) = (self.dir.exe.shown(), self.plugin_dir.shown());
         let Plugin { vendor, driver } = &self.plugin;
@@ -60,7 +60,7 @@ impl InstallLayout {
         }
     }
 
-    /// Removes what an interrupted run left: only names that this command makes.
+    /// Removes files that an interrupted run left. Touches only names that this command makes.
     pub fn clean(&self) -> Result<()> {
         let names = self.staged.names();
         names.into_iter().try_for_each(files::remove)?;

@@ -1,4 +1,4 @@
-//! A link to the driver for people, since a shell takes `lvm` for LVM's own.
+//! A link to the driver for people, since `lvm` in a shell is LVM's own command.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ pub fn link_in(prefix: &Path) -> PathBuf {
     prefix.join("sbin").join(NAME)
 }
 
-/// Whether the link is there and leads to this driver. Fails if something else has its place.
+/// Whether the link exists and leads to this driver. Fails if something else has the link's name.
 pub fn is_linked(prefix: &Path, exe: &Path) -> Result<bool> {
     let link = link_in(prefix);
     match files::kind(&link)? {
@@ -26,7 +26,7 @@ pub fn is_linked(prefix: &Path, exe: &Path) -> Result<bool> {
     }
 }
 
-/// `install --link`: a name for people in `sbin`.
+/// `install --link`: makes the link in `sbin`.
 pub fn link(prefix: &Path, exe: &Path) -> Result<()> {
     let link = link_in(prefix);
     let make = || {
@@ -40,7 +40,7 @@ pub fn link(prefix: &Path, exe: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Takes the link away again, if it leads to this driver.
+/// Removes the link if it leads to this driver.
 pub fn unlink(prefix: &Path, exe: &Path) -> Result<()> {
     let link = link_in(prefix);
     if files::is_link_to(&link, exe)? {

@@ -83,13 +83,13 @@ struct New {
     /// The executable itself.
     driver: Vec<u8>,
     attach: Attach,
-    /// `None` leaves the config that is there.
+    /// `None`: the existing config stays.
     config: Option<Vec<u8>>,
-    /// Other plugin directories, whose config is taken where there is none.
+    /// Other plugin directories. If this one has no config, the config is taken from one of them.
     elsewhere: Vec<PathBuf>,
 }
 
-/// Prints what was done, or what a person may do next, at once: an error may follow.
+/// Prints what was done, or what a person may do next. Prints it at once, since an error may follow.
 fn say(what: &str, text: impl Display) {
     tell(&format!("{what:<10} {text}\n"));
 }
@@ -154,8 +154,8 @@ pub fn uninstall(host: &Host, place: &Where) -> Result<()> {
 }
 
 impl Where {
-    /// Where kubelet may have looked for this driver before it looked in this directory: by default, where this
-    /// very executable is, and where the link for people leads.
+    /// Other plugin directories in which kubelet may have looked for this driver before: kubelet's default, the one
+    /// with this executable, and the one to which the link for people leads.
     fn elsewhere(&self, host: &Host) -> Vec<PathBuf> {
         let plugin_dir = |exe: PathBuf| Some(exe.parent()?.parent()?.to_owned());
         let links = [PathBuf::from("/proc/self/exe"), link::link_in(&self.prefix)];
@@ -180,8 +180,8 @@ fn absolute(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Makes kubelet's default plugin directory if it is missing, as kubelet would. Any other is mistyped
-/// more often than missing.
+/// Makes kubelet's default plugin directory if it is missing, as kubelet would. Another missing directory is an error,
+/// since it is probably mistyped.
 fn require_plugin_dir(layout: &InstallLayout) -> Result<()> {
     let dir = &layout.plugin_dir;
     if dir == Path::new(kubelet::PLUGIN_DIR) {

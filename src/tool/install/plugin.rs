@@ -6,8 +6,8 @@ use std::path::Path;
 use driver::mount::KubeletPath;
 use driver::names::ObjectName;
 
-// The driver's name as pods say it, `<vendor>/<driver>`, is a qualified name to Kubernetes; by default that of the bash
-// script. Sources: kubelet's `pkg/volume/flexvolume/probe.go` and apimachinery's `IsQualifiedName`.
+// The driver's name in pods is `<vendor>/<driver>`, for Kubernetes a qualified name. The default is the bash script's
+// name. Sources: kubelet's `pkg/volume/flexvolume/probe.go` and apimachinery's `IsQualifiedName`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Plugin {
     /// First half of the name that pods use
@@ -24,7 +24,7 @@ impl Plugin {
         format!("{}~{}", self.vendor, self.driver)
     }
 
-    /// Whether a mount there is a volume of this driver, for a pod or for the whole node.
+    /// Whether a mount at this path is a volume of this driver, for a pod or for the whole node.
     pub fn is_mounted_at(&self, path: &Path) -> bool {
         let ends_with = |dir: Option<&Path>, name| dir.is_some_and(|dir| dir.ends_with(name));
         let dir = path.parent();
@@ -42,7 +42,7 @@ impl fmt::Display for Plugin {
     }
 }
 
-/// A vendor's name, or one line for the command's user.
+/// Parses a vendor's name. An error is one line for the command's user.
 pub fn vendor(text: &str) -> Result<String, String> {
     /// A file's name may have 255 bytes, and the driver's name comes after it.
     const LONGEST: usize = 170;
@@ -52,7 +52,7 @@ pub fn vendor(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A driver's name, or one line for the command's user.
+/// Parses a driver's name. An error is one line for the command's user.
 pub fn driver(text: &str) -> Result<String, String> {
     const LONGEST: usize = 63;
     let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');

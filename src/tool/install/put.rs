@@ -1,4 +1,4 @@
-//! Putting the driver in place, so that kubelet never sees half of it.
+//! Puts the driver in place. kubelet never sees a part of it.
 
 use std::path::{Path, PathBuf};
 
@@ -14,13 +14,13 @@ use driver::host::config_file::load;
 use driver::host::trust::require_roots;
 use driver::names::Shown;
 
-/// Mode of an executable and of a file.
+/// The modes of an executable and of other files.
 const EXECUTABLE: u32 = 0o755;
 const READABLE: u32 = 0o644;
 
 const CONFIG: &str = include_str!("../../../examples/config.toml");
 
-/// The config of a new installation: every key explained, and the mode set.
+/// The config of a new installation: the example, in which every key is explained, with the mode set.
 pub fn config_text(attach: bool) -> String {
     CONFIG.replacen("\n#attach = true\n", &format!("\nattach = {attach}\n"), 1)
 }
@@ -32,13 +32,13 @@ struct NewConfig {
 }
 
 enum Origin {
-    /// The config that is there stays.
+    /// The existing config stays.
     Found,
-    /// The config that was given replaces the one that is there.
+    /// The given config replaces the existing one.
     Replaced,
-    /// There was no config. It is copied from this file, of an earlier installation or of another plugin directory.
+    /// There was no config. It is copied from this file of an earlier installation or another plugin directory.
     Taken(PathBuf),
-    /// There was no config. It is the one that was given, or that of a new node.
+    /// There was no config. The given one is written, or that of a new node.
     Written,
 }
 
@@ -94,21 +94,21 @@ pub fn put(host: &Host, layout: &InstallLayout, new: &New) -> Result<()> {
         next(host, layout, &ready.init);
         Ok(())
     });
-    // After any error, no half-made file stays.
+    // Removes half-made files, also after an error.
     let cleaned = layout.clean();
     done.and(cleaned)
 }
 
-/// A new driver that was made and tried in the staged directory.
+/// A new driver that was put into the staged directory and tried there.
 struct Ready {
     config: NewConfig,
     init: Init,
     is_first: bool,
-    /// The driver that is there is another one, such as the script.
+    /// Whether another driver is installed there, such as the bash script.
     is_foreign: bool,
 }
 
-/// Does all that can still fail, and changes nothing that kubelet sees.
+/// Does every step that is likely to fail. Changes nothing that kubelet sees.
 fn prepare(host: &Host, layout: &InstallLayout, new: &New) -> Result<Ready> {
     let InstallLayout { dir, staged, .. } = layout;
     let is_first = !layout.has_dir()?;
@@ -178,9 +178,9 @@ fn stage_original(layout: &InstallLayout) -> Result<()> {
     files::second_name(&dir.exe, &staged.original)
 }
 
-/// Puts all in place. If the driver's directory is new, it gets its name last. Otherwise the order is: the copy of the
-/// driver that was there before, the config if there was none, the driver, the config if it replaces another. An
-/// interruption leaves one driver whole, with a config that is right for it: an older driver may not know the keys of a
+/// Puts all files in place. If the driver's directory is new, it gets its name last. Otherwise the order is: a copy of
+/// the previous driver, the config if there was none, the driver, the config if it replaces another. So after an
+/// interruption, one driver is whole and has a config that it understands: an older driver may not know all keys of a
 /// newer config.
 fn commit(layout: &InstallLayout, new: &New, ready: &Ready) -> Result<()> {
     let InstallLayout { dir, staged, .. } = layout;
@@ -258,7 +258,7 @@ pub fn mode(host: &Host, dir: &DriverDir, attach: Attach) -> Result<bool> {
     Ok(before.attach)
 }
 
-/// Whether the driver that is there is the one from before the first installation.
+/// Whether the installed driver is the one from before the first installation.
 pub fn is_original(dir: &DriverDir) -> Result<bool> {
     let same = || files::read(&dir.exe).ok() == files::read(&dir.original).ok();
     Ok(files::exists(&dir.original)? && same())

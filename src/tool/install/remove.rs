@@ -1,4 +1,4 @@
-//! Taking the driver off a node, and putting back what was there before it.
+//! Removes the driver from a node, and puts back the driver that was there before.
 
 use std::path::Path;
 
@@ -12,9 +12,9 @@ use driver::host::Host;
 use driver::mount::Table;
 use driver::names::Shown;
 
-/// Takes the driver off this node. Running it again after it was interrupted finishes it. A running kubelet forgets a
-/// driver when its executable and its directory are unlinked; one that is renamed away stays an error in its queue.
-/// The mode is never changed under this driver while it is still there.
+/// Removes the driver from this node. After an interruption, another run finishes the removal. A running kubelet
+/// forgets a driver when its executable and directory are unlinked. If the directory were renamed, the driver would
+/// stay as an error in kubelet's queue. While the driver exists, its mode is not changed.
 pub fn uninstall(host: &Host, layout: &InstallLayout) -> Result<()> {
     require_no_mounts(host, layout)?;
     require_own_driver(host, layout)?;
@@ -48,14 +48,14 @@ pub fn uninstall(host: &Host, layout: &InstallLayout) -> Result<()> {
     files::sync_parent(&dir.path)
 }
 
-/// Moves the config out of the directory, so that the next installation finds it. A config is deleted if any
-/// installation would write the same.
+/// Moves the config out of the directory, so that the next installation finds it. A config that a new installation
+/// would write in the same way is deleted.
 fn remove_config(host: &Host, layout: &InstallLayout) -> Result<()> {
     let config = &layout.dir.config;
     if !files::exists(config)? {
         return Ok(());
     }
-    // Somebody put there what cannot be read, such as a dangling link.
+    // Empty if it cannot be read, for example a dangling link.
     let text = files::read(config).unwrap_or_default();
     let is_new = text == config_text(false).into_bytes();
     if is_new && mode(host, &layout.dir, Attach::Keep).is_ok_and(|attach| !attach) {
@@ -72,13 +72,13 @@ fn remove_config(host: &Host, layout: &InstallLayout) -> Result<()> {
     Ok(())
 }
 
-/// Fails when what would be removed is somebody else's: there may be no copy of it.
+/// Fails if the installed driver is somebody else's, since there may be no copy of it.
 fn require_own_driver(host: &Host, layout: &InstallLayout) -> Result<()> {
     let dir = &layout.dir;
     if !files::exists(&dir.exe)? || answer::is_this_driver(host, &dir.exe)? {
         return Ok(());
     }
-    // An interrupted run has put it back, or has not replaced it yet.
+    // An interrupted run has put the original driver back, or has not replaced it yet.
     if is_original(dir)? {
         return Ok(());
     }
@@ -102,7 +102,7 @@ fn require_nothing_else(layout: &InstallLayout) -> Result<()> {
     Ok(())
 }
 
-/// Fails while volumes of this driver are mounted: without it, kubelet could not unmount them.
+/// Fails while volumes of this driver are mounted: kubelet could not unmount them without the driver.
 fn require_no_mounts(host: &Host, layout: &InstallLayout) -> Result<()> {
     let file = |process: &str| files::identity(&Path::new("/proc").join(process).join("exe"));
     if file("self").is_some() && file("self") == file("1") {
@@ -112,7 +112,7 @@ fn require_no_mounts(host: &Host, layout: &InstallLayout) -> Result<()> {
             layout.uninstall()
         );
     }
-    // Process 1 sees the host's mounts, also when this one has a namespace of its own.
+    // Process 1 has the host's mounts, even if this process has its own mount namespace.
     let first = host.kernel.read(Path::new("/proc/1/mountinfo"));
     let first = Table::parse(&first.unwrap_or_default());
     let tables = [Table::read(host.kernel)?, first];

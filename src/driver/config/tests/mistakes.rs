@@ -1,4 +1,4 @@
-//! Mistakes in a file, each with its message: one line with file, line and key.
+//! Mistakes in a config file, each with its message: one line with file, line and key.
 
 use crate::config::Config;
 
@@ -106,7 +106,7 @@ fn options_of_lvcreate_that_the_driver_decides_are_refused() {
         (r#"["-Wn"]"#, "the driver decides --wipesignatures"),
         (r#"["-an"]"#, "the driver decides --activate"),
         (r#"["-pr"]"#, "the driver decides --permission"),
-        // Letters may be joined, up to the first that takes a value.
+        // Short options may be joined, up to the first that takes a value.
         (r#"["-qq", "-vv", "-dv", "-qI64k", "-in"]"#, ""),
         (r#"["-qn", "x"]"#, "the driver decides --name"),
         (r#"["-vL1g"]"#, "the driver decides --size"),

@@ -6,7 +6,7 @@ use super::*;
 
 const EXAMPLE: &str = include_str!("../../../../examples/config.toml");
 
-/// A table of a filesystem without a key says nothing, as no table does.
+/// Parses a config. Drops tables of filesystems without a key, which mean the same as no table.
 fn parsed(text: &str) -> Config {
     let mut config = Config::parse(text, "config.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
     config
@@ -19,8 +19,8 @@ fn vg(name: &str) -> VgName {
     VgName::parse(name).unwrap()
 }
 
-/// The example with every setting and table that is commented out put in force. Prose has a space
-/// after its "#", settings have none.
+/// The example config with all commented settings and tables switched on. A comment of prose has a space after its "#",
+/// a setting has none.
 fn uncommented() -> String {
     let lines = EXAMPLE.lines().map(|line| match line.strip_prefix('#') {
         Some(rest) if !rest.is_empty() && !rest.starts_with(' ') => rest,

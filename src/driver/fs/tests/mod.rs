@@ -1,5 +1,5 @@
-//! Superblocks with one thing wrong at a time, and devices that hold them. What real mkfs and real
-//! disks leave is in `tests/superblocks/`.
+//! Reads superblocks with one thing wrong at a time, and devices with them. `tests/superblocks/` has the cases with
+//! real mkfs and real disks.
 
 #![allow(clippy::arithmetic_side_effects)]
 
@@ -17,7 +17,7 @@ const MIB: u64 = 1 << 20;
 const UUID: &str = "0b1c2d3e-4f50-4162-8374-95a6b7c8d9ea";
 const UUID_BYTES: &[u8] = &0x0b1c_2d3e_4f50_4162_8374_95a6_b7c8_d9ea_u128.to_be_bytes();
 
-/// Bytes to write, and where.
+/// Offsets, and the bytes to write there.
 type Change<'a> = &'a [(usize, &'a [u8])];
 
 fn with(fields: Change, more: Change) -> Vec<u8> {
@@ -61,7 +61,7 @@ const BTRFS: Change = &[
     (0xD1, &(1_u64 << 30).to_le_bytes()), // size
 ];
 
-/// A device of 20 MiB and a sector that is blank but for `bytes`, which notes what is read, and fails once.
+/// A device that is blank except for `bytes`. It records its reads, and one read can fail.
 struct Device<'a> {
     size: u64,
     bytes: (u64, &'a [u8]),
@@ -147,11 +147,11 @@ fn a_whole_superblock_is_read() {
 fn a_filesystem_that_its_tool_could_make_larger_has_room() {
     let of = |at, fields, more| primary(at, &with(fields, more)).unwrap();
     let (ext, btrfs) = (of(1024, EXT, &[]), of(64 * KIB, BTRFS, &[]));
-    // A log of 100 blocks, from block 9 on, or on another device.
+    // Two xfs with a log of 100 blocks: from block 9 on, and on another device.
     let xfs = of(0, XFS, &[(55, &[9]), (99, &[100])]);
     let outside = of(0, XFS, &[(99, &[100])]);
     let whole = 4000 * 4096;
-    // What statfs(2) says, the device, and whether there is room.
+    // Columns: the size by statfs(2), the size of the device, whether there is room.
     let cases = [
         ("ext", &ext, Some(200 * MIB), 256 * MIB, false),
         ("ext, less than a group", &ext, None, 384 * MIB - 1, false),
@@ -232,7 +232,7 @@ fn one_wrong_number_makes_a_superblock_none() {
 fn a_superblock_tells_its_size_its_times_and_how_it_was_left() {
     let ext = |more: Change| primary(1024, &with(EXT, more)).unwrap();
     assert_eq!(ext(&[(0x60, &[0x80])]).size, ((7 << 32) + 65_536) * 4096);
-    // Made and written as late as 40 bits can say.
+    // Times that need the upper 8 of 40 bits.
     for high in [0x274, 0x275, 0x276] {
         assert!(ext(&[(high, &[1])]).newest_time > Some(1 << 32), "{high:#x}");
     }
@@ -307,7 +307,7 @@ fn what_is_written_on_a_device_is_seen() {
         let seen = seen(at, bytes);
         assert_eq!((seen.is_zero, seen.written), want, "{name}");
     }
-    // Where blkid looks for no RAID, everything is.
+    // In a device so small that blkid does not look for RAID, every sector is searched.
     for (size, want) in [(1440 * KIB, Some(MIB)), (1440 * KIB + 512, None)] {
         let device = Device {
             size,
@@ -329,7 +329,7 @@ fn what_is_written_on_a_device_is_seen() {
 
 #[test]
 fn a_backup_counts_if_it_is_as_young_as_the_volume() {
-    // Blocks of 1 KiB, in groups of 8 MiB.
+    // An ext with blocks of 1 KiB and groups of 8 MiB.
     let mut more = vec![
         (0x18, &[0][..]),
         (0x14, &[1]),
@@ -356,7 +356,7 @@ fn a_backup_counts_if_it_is_as_young_as_the_volume() {
     assert_eq!(seen(1_700_000_001), (None, Some(backup.clone())));
     let inside = examine(&device, device.size, Past::Nothing, Extent::Whole);
     assert_eq!(inside.backup.as_ref(), Some(&backup));
-    // The time of a clock that has begun anew is none.
+    // A time by a clock that has begun at 1970 counts as no time.
     let begun_anew = Device::with(8 * MIB + 1024, &of_1970).examined(1_700_000_001);
     assert_eq!(begun_anew.backup.unwrap().written, 300);
     let repair = backup.repair("/dev/mapper/vg-lv".as_ref());
@@ -367,7 +367,7 @@ fn a_backup_counts_if_it_is_as_young_as_the_volume() {
         "an ext backup superblock at byte 8389632 (UUID {UUID}, written 2023-11-14T22:13:20Z)"
     );
     assert_eq!(backup.to_string(), words);
-    // Nonsense from a disk is no reason to panic.
+    // An impossible time on a disk causes no panic.
     let written = u64::MAX;
     let nonsense = Backup { written, ..backup };
     assert!(nonsense.to_string().contains("written 9999-12-31"));
@@ -377,7 +377,7 @@ fn a_backup_counts_if_it_is_as_young_as_the_volume() {
 #[rustfmt::skip] // a row is a line
 fn an_ext_has_a_largest_size() {
     const TIB: u64 = 1 << 40;
-    // Blocks of 2^n KiB, so many inodes for each of its groups, whether it has the feature 64bit.
+    // Columns: blocks of 2^n KiB, inodes in each group, whether it has the feature 64bit, the largest size.
     let cases = [
         ("without 64bit", 2, 8192, false, Some(16 * TIB)),
         ("with 64bit", 2, 8192, true, Some(((1 << 19) - 1) * 32768 * 4096)),

@@ -1,4 +1,4 @@
-//! Reads of a device, and decisions if a read fails.
+//! Counts reads of a device, and tests what a failed read leads to.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
@@ -10,21 +10,21 @@ use crate::fs::superblock::{ReadAt, read_primary};
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
 
-/// A blank device that notes what is read, and cannot read some bytes.
+/// A blank device that records its reads, and on which some bytes cannot be read.
 #[derive(Default)]
 struct Broken {
     size: u64,
     bad: Option<u64>,
-    /// The read of bad bytes returns the good ones before them, as the kernel does.
+    /// Whether a read returns the good bytes before the bad ones, as the kernel does.
     short: bool,
-    /// How often reading them fails, before it goes well.
+    /// How often a read of the bad bytes fails before it succeeds.
     times: RefCell<Option<u32>>,
     error: Option<ErrorKind>,
     reads: RefCell<Vec<(u64, u64)>>,
 }
 
 impl Broken {
-    /// One that can be read.
+    /// A device without bad bytes.
     fn of(size: u64) -> Self {
         Self {
             size,
@@ -73,7 +73,7 @@ fn a_sector_that_cannot_be_read_is_named_wherever_it_is() {
             None
         );
         let reads = whole.reads.take();
-        // The first and the last sector of every read at the ends, and of some between.
+        // Tests the first and last sector of each read at the ends, and of some reads between.
         let ends = reads.len().min(16);
         let (ends, between) = reads.split_at(ends);
         let sample = between.iter().step_by(1 + between.len() / 12);
@@ -148,7 +148,7 @@ fn doubtful_reads_are_errors_and_interrupted_ones_are_repeated() {
         .unwrap();
     assert_eq!(found.offset, size);
 
-    // A primary superblock that cannot be read is not the same as none.
+    // An unreadable primary superblock does not count as missing.
     for bad in [0, 1024, 65_536 + 100] {
         let device = Broken::bad_at(size, bad);
         assert!(read_primary(&device).is_err(), "{bad}");

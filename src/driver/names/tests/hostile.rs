@@ -1,9 +1,9 @@
-//! Text that others may write, for tests of text that people are shown.
+//! Hostile text, for tests of text that people see.
 
 use proptest::prelude::*;
 
-/// Text that is not blank, often with what a terminal obeys, what ends a line, and what means something in YAML, in
-/// the format of metrics or to a shell.
+/// Text that is not blank. It often contains control sequences of terminals, newlines, and characters with a meaning in
+/// YAML, in the format of metrics or in a shell.
 pub fn hostile() -> impl Strategy<Value = String> {
     #[rustfmt::skip] // a list
     const TELLING: [&str; 24] = [
@@ -18,7 +18,7 @@ pub fn hostile() -> impl Strategy<Value = String> {
     proptest::collection::vec(part, 0..12).prop_map(|parts| parts.concat() + "x")
 }
 
-/// Whether a text is of so many lines, of which each character can be seen.
+/// Whether a text has this number of lines, and only printable characters.
 pub fn has_lines(text: &str, number: usize) -> bool {
     text.chars().all(|c| c == '\n' || super::is_printable(c)) && text.lines().count() == number
 }

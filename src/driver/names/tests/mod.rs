@@ -6,7 +6,7 @@ use super::*;
 #[test]
 fn takes_what_lvm_takes_and_nothing_else() {
     let (longest, longer) = ("a".repeat(127), "a".repeat(128));
-    // Name, whether it is one for a group, whether it is one for a volume.
+    // Columns: the name, whether a group may have it, whether a volume may.
     let cases = [
         ("data", true, true),
         ("my-data.1_2+3", true, true),

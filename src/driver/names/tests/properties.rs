@@ -1,4 +1,4 @@
-//! Properties of all parsers, for any input.
+//! Properties that all parsers have for any input.
 
 #![allow(clippy::arithmetic_side_effects)] // the reference of a test may overflow: it would fail
 
@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use crate::names::{Bytes, FsType, LvId, LvName, VgName, same_host};
 use crate::options::{MountOptions, Options, holds_secret};
 
-/// Names that LVM takes, hyphens and dots among them more often than people write them.
+/// Names that LVM accepts, with more hyphens and dots than people use.
 const NAME: &str = "[a-z+_.A-Z0-9][-a-z+_.]{0,40}";
 
-/// Any text, often with what means something in one of the syntaxes.
+/// Any text, often with words that have a meaning in one of the syntaxes.
 fn any_text() -> impl Strategy<Value = String> {
     let telling = "- -- / /dev/ mapper/ vg . .. , = ro rw noatime commit subvol bind x- 1 0.5 18446744073709551616 g KiB \" \
         { } [ : \\u00 \\ volumegroup volumeID kubernetes.io/ secret/ \0 \n ä";
@@ -93,7 +93,7 @@ proptest! {
             "" => format!("{whole}{unit}"),
             decimals => format!("{whole}.{decimals}{unit}"),
         };
-        // As a whole number of 10^-9 units, then rounded up to bytes.
+        // The expected size: a whole number of 10^-9 units, rounded up to bytes.
         let nano: u128 = format!("{whole}{decimals:0<9}").parse().unwrap();
         let want = (nano << shift).div_ceil(1_000_000_000);
         let got = Bytes::parse_lvm(&text).ok().map(Bytes::get);

@@ -1,4 +1,4 @@
-//! The one place where `doctor` asks the host. The answers are plain data, and no check asks for more.
+//! All questions of `doctor` to the host. The answers are plain data, and the checks ask nothing themselves.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,13 +25,13 @@ pub struct NodeFacts {
     /// Why the driver cannot lock a volume.
     pub lock_problem: Option<String>,
     pub host_name: String,
-    /// Where a kubelet finds this executable. None: it was started from elsewhere.
+    /// The plugin directory of this executable. `None`: it is in no plugin directory.
     pub plugin_dir: Option<PathBuf>,
-    /// Who else than root can write there.
+    /// Who other than root can write to the plugin directory.
     pub plugin_dir_problem: Option<String>,
     pub kubelets: Vec<Kubelet>,
     pub missing_tools: BTreeSet<&'static str>,
-    /// Why tools that are there are not run.
+    /// Why existing tools are not run.
     pub distrusted_tools: Vec<String>,
     pub lvm: Result<LvmFacts, String>,
 }
@@ -92,19 +92,19 @@ fn lock_problem(host: &Host) -> Option<String> {
     }
 }
 
-/// For how long volumes are read.
+/// How long volumes are read, at most.
 pub const LONGEST: Duration = Duration::from_secs(10);
 
 impl LvmFacts {
-    /// Fails if LVM does not answer. `can_lock`: whether the driver can lock volumes. If it cannot, no volume is looked
-    /// at as a mount does.
+    /// Asks LVM, and looks at all volumes. Fails if LVM does not answer. `can_lock`: whether the driver can lock
+    /// volumes. If not, their next mounts are not judged.
     fn ask(host: &Host, loaded: &Loaded, can_lock: bool) -> Result<Self> {
         let inventory = Inventory::take(host, loaded)?;
         let is_mountable = can_lock && loaded.problem.is_none();
         let look = |volume: &Volume| {
             let request = Request {
                 longest: Some(LONGEST),
-                // Of what is nobody's only what is broken is told, and nothing is read for that.
+                // A volume that is not the driver's is not read: only what is broken is reported.
                 unread: !inventory.is_ours(volume),
                 ..inventory.request(volume)
             };
@@ -112,7 +112,7 @@ impl LvmFacts {
         };
         let volumes = inventory.volumes.iter().map(look).collect();
         let node = NodeHealth::of(&inventory);
-        // No pod can name another one.
+        // A pod can name only such groups.
         let named = inventory.groups.iter();
         let named = named.filter(|group| VgName::parse(&group.name).is_ok());
         let groups = named.map(|group| node.group(&inventory, group));
@@ -123,7 +123,7 @@ impl LvmFacts {
         })
     }
 
-    /// Whether a group is on this node's disks, even if LVM says nothing of it.
+    /// Whether a group is on this node's disks, even if LVM gave no answer about it.
     pub fn has_group(&self, vg: &VgName) -> bool {
         let mut groups = self.groups.iter();
         groups.any(|one| one.group.name == vg.as_str()) || self.node.silent.contains_key(vg)

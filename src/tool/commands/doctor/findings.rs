@@ -9,10 +9,11 @@ use crate::output::{Printed, columns_within, printed, red, yellow};
 pub struct Findings(Vec<Finding>);
 
 impl Findings {
-    /// Adds what a check found. A next mount that is refused in the same words as another one is added once.
+    /// Adds the findings of a check. If the next mounts of several volumes are refused with the same message, it is
+    /// added once.
     pub fn add(&mut self, found: impl IntoIterator<Item = Finding>) {
         for one in found {
-            // All volumes of groups with one name are refused in the same words.
+            // All volumes in groups of one name are refused with the same message.
             let is_same =
                 |other: &Finding| (other.check, &other.finding) == (one.check, &one.finding);
             if one.check != "next-mount" || !self.0.iter().any(is_same) {
@@ -49,7 +50,7 @@ impl Findings {
             let about = one.about.iter().map(|about| format!("{about}: "));
             let finding = about.chain([one.finding.clone()]).collect();
             rows.push(vec![severity, one.check.to_owned(), finding]);
-            // What stands between backquotes is not wrapped.
+            // Text in backquotes is not wrapped.
             let command = one
                 .command
                 .iter()

@@ -1,10 +1,10 @@
-//! Checks of what the config names and LVM lacks, and of volumes that were not looked at.
+//! Checks for groups and pools that the config names and LVM does not have, and for volumes that were not looked at.
 
 use super::facts::{LONGEST, LvmFacts, NodeFacts};
 use crate::commands::survey::{Finding, Health, Verdict};
 use driver::host::own_name;
 
-/// Tables of config.toml whose group or pool is missing.
+/// Checks for tables of config.toml whose group or pool is missing.
 pub fn config(facts: &NodeFacts, lvm: &LvmFacts) -> Vec<Finding> {
     let file = &facts.config.file;
     let tables = facts.config.volume_groups.iter();

@@ -88,7 +88,7 @@ pub fn lvm(facts: &NodeFacts) -> Vec<Finding> {
             "lvm",
             counted(lvm.volumes.len(), "logical volume"),
         )],
-        // A tool that is missing is named as such.
+        // The check of tools reports a missing `lvs`.
         Err(_) if !facts.has_tool("lvs") => Vec::new(),
         Err(problem) => vec![Finding::failed("lvm", problem)],
     }
@@ -102,7 +102,7 @@ pub fn plugin_directory(facts: &NodeFacts) -> Vec<Finding> {
     problem.collect()
 }
 
-/// Where the settings of kubelet and driver differ.
+/// Compares kubelet's settings with the driver's.
 pub fn kubelets(facts: &NodeFacts) -> Vec<Finding> {
     let mut found = Vec::new();
     for kubelet in &facts.kubelets {

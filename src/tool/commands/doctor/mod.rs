@@ -1,7 +1,7 @@
 //! `flexvolume-lvm doctor`: what is wrong with this node, and what to do about it.
 //!
-//! [`NodeFacts::ask`] asks the host. A check is a pure function of these facts, and a row of one of the tables
-//! here. What is wrong with volumes and groups `survey` judges, for `status` and `check`, too.
+//! [`NodeFacts::ask`] asks the host. A check is a pure function of these facts, and a row in one of the tables here.
+//! `survey` judges volumes and groups, as it does for `status` and `check`.
 
 mod facts;
 mod findings;
@@ -22,10 +22,10 @@ use findings::Findings;
 
 /// A check of the node.
 type OfNode = fn(&NodeFacts) -> Vec<Finding>;
-/// A check of what LVM says, made if LVM answers.
+/// A check of LVM's answers. It runs only if LVM answers.
 type OfLvm = fn(&NodeFacts, &LvmFacts) -> Vec<Finding>;
 
-/// In the order in which they are printed.
+/// The checks, in the order in which their findings are printed.
 const OF_NODE: [OfNode; 7] = [
     host::config,
     host::udev,
@@ -38,7 +38,7 @@ const OF_NODE: [OfNode; 7] = [
 
 const OF_LVM: [OfLvm; 2] = [groups::config, groups::left_out];
 
-/// `quiet`: prints only what is not well.
+/// `quiet`: prints only warnings and failures.
 pub fn run(host: &Host, config: &Loaded, json: bool, quiet: bool) -> Result<Printed> {
     let facts = NodeFacts::ask(host, config);
     let mut findings = findings(&facts);
@@ -61,7 +61,7 @@ fn findings(facts: &NodeFacts) -> Findings {
     }
     findings.add(lvm.node.findings());
     findings.add(lvm.groups.iter().flat_map(GroupHealth::findings));
-    // Of findings in the same words the first one is told.
+    // The driver's own volumes come first: if two findings have the same message, only the first is printed.
     let (ours, others): (Vec<_>, Vec<_>) = lvm.volumes.iter().partition(|one| one.is_ours);
     findings.add(ours.into_iter().chain(others).flat_map(Health::findings));
     findings

@@ -1,4 +1,4 @@
-//! For each check, a node that is well but for one answer, and what is found then.
+//! For each check, a node with one fault, and the finding that this gives.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 const MIB: u64 = 1 << 20;
 
-/// A volume that the driver made, a thin pool with a volume, and a snapshot, all of 64 MiB.
+/// A volume that the driver made, a thin pool with a volume, and a snapshot. Each has 64 MiB.
 fn volumes() -> Vec<Health> {
     let mut sample: Value =
         serde_json::from_str(include_str!("../../../driver/lvm/sample.json")).unwrap();
@@ -74,7 +74,7 @@ fn verdict(id: &LvId, outcome: Outcome) -> Verdict {
     Verdict { id, outcome, steps }
 }
 
-/// Its partition was made smaller.
+/// A disk whose partition was made smaller.
 fn short_disk() -> GroupDisk {
     GroupDisk {
         path: "/dev/sdb".into(),
@@ -167,7 +167,7 @@ impl NodeFacts {
         self.missing_tools.insert(tool);
     }
 
-    /// A group of another host that LVM does not list.
+    /// Adds a group of another host, which LVM does not list.
     fn hide(&mut self, vg: &str, is_named: bool) {
         let kept = kept(vg);
         self.lvm().node.hidden = vec![(kept, is_named)];
@@ -195,7 +195,7 @@ impl NodeFacts {
     }
 }
 
-/// The check; how bad it is; the volume, directory or disk; a part of what is said or helps; what is wrong.
+/// Columns: the check; the severity; the volume, directory or disk; a part of the finding or of its command; the fault.
 type Row<'a> = (&'a str, &'a str, &'a str, &'a str, fn(&mut NodeFacts));
 
 #[rustfmt::skip] // a row is a line
@@ -286,7 +286,7 @@ fn each_check_finds_its_own_fault_and_no_other() {
 
 #[test]
 fn each_check_has_a_row_and_is_in_the_schema() {
-    /// Shown by tests/guest/doctor/faults.rs.
+    /// Checks that only tests/guest/doctor/faults.rs covers.
     const ELSEWHERE: [&str; 1] = ["volumes"];
     let schema: Value =
         serde_json::from_str(include_str!("../../../../docs/schemas/doctor.json")).unwrap();
@@ -299,8 +299,8 @@ fn each_check_has_a_row_and_is_in_the_schema() {
     assert_eq!(rows.collect::<BTreeSet<_>>(), words);
 }
 
-/// The beginning of a command that a finding prints, and the file with a case that runs it as it is printed and sees
-/// the fault gone, or why no case does.
+/// The beginning of each command that a finding prints. Then the file with the case that runs this command as printed
+/// and sees the fault gone, or why there is no such case.
 #[rustfmt::skip] // a row is a line
 const RUN: &[(&str, &str)] = &[
     ("systemctl restart systemd-udevd", "no guest has systemd"),

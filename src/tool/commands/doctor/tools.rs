@@ -1,12 +1,12 @@
-//! The tools that the driver runs, and what needs each.
+//! The tools that the driver runs, with the filesystems or features that need them.
 
-/// The tools without which nothing works.
+/// The tools that the driver always needs.
 pub const NEEDED: [&str; 10] = [
     "lvs", "vgs", "lvchange", "lvcreate", "lvextend", "dmsetup", "blkid", "wipefs", "mount",
     "e2fsck",
 ];
 
-/// A tool that only some filesystems need.
+/// A tool that only some filesystems or features need.
 pub struct ForSome {
     pub tool: &'static str,
     pub needed_for: &'static str,

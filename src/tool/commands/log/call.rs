@@ -1,4 +1,4 @@
-//! One call, as its entry in the log has it.
+//! One call, read from its entry in the log.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ use driver::names::folded;
 #[allow(clippy::struct_field_names)] // `call` is what the entry calls it
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Call {
-    /// When it ended, in seconds since the epoch.
+    /// When the call ended, in seconds since the epoch.
     #[serde(serialize_with = "as_date")]
     pub time: u64,
     pub call: String,
@@ -18,7 +18,7 @@ pub struct Call {
     pub pod: Option<String>,
     /// kubelet's name of the volume.
     pub name: Option<String>,
-    /// Its option `mountoptions`.
+    /// The call's option `mountoptions`.
     pub mountoptions: Option<String>,
     /// The tools that ran, with their times.
     #[serde(rename = "tools", serialize_with = "as_tools")]
@@ -29,7 +29,7 @@ pub struct Call {
     pub message: Option<String>,
 }
 
-/// A tool that ran, and for how long.
+/// A tool that ran, with its duration.
 #[derive(Serialize)]
 struct Tool<'a> {
     name: &'a str,
@@ -39,7 +39,7 @@ struct Tool<'a> {
 }
 
 impl<'a> Tool<'a> {
-    /// Reads `lvs:12ms`, or `blkid!:3ms` of one that failed.
+    /// Parses `lvs:12ms`, or `blkid!:3ms` for a tool that failed.
     fn parse(step: &'a str) -> Self {
         let (word, took) = step.rsplit_once(':').unwrap_or((step, ""));
         Self {
@@ -66,7 +66,7 @@ fn as_outcome<S: Serializer>(failed: &bool, to: S) -> Result<S::Ok, S::Error> {
     outcome(*failed).serialize(to)
 }
 
-/// A time as it is shown: RFC 3339, in UTC.
+/// A time for people: RFC 3339, in UTC.
 pub fn date(time: u64) -> String {
     let time = UNIX_EPOCH.checked_add(Duration::from_secs(time));
     humantime::format_rfc3339_seconds(time.unwrap_or(UNIX_EPOCH)).to_string()
@@ -82,10 +82,10 @@ impl Call {
         outcome(self.failed)
     }
 
-    /// Reads an entry of the journal (`journalctl --output=json`), or a line of a log file.
+    /// Parses an entry of the journal (`journalctl --output=json`), or a line of a log file.
     pub(super) fn parse(entry: &[u8]) -> Option<Self> {
         let entry: Map<String, Value> = serde_json::from_slice(entry).ok()?;
-        // Another program may have written the entry, control characters included.
+        // Another program may have written the entry, with control characters.
         let text = |name: &str| entry.get(name).and_then(Value::as_str).map(folded);
         let field = |name: &str| {
             text(name).or_else(|| text(&format!("FLEXVOLUME_{}", name.to_uppercase())))
@@ -129,7 +129,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Pods choose the names and values of options, and tools what they complain about.
+        /// The text is hostile, since pods choose names and values of options, and tools choose their messages.
         #[test]
         fn hostile_text_in_the_log_is_read_back_as_it_was_folded(
             (value, volume, message) in (ANY, ANY, ANY)

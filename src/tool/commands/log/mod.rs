@@ -41,7 +41,7 @@ pub fn run(host: &Host, config: &Config, args: &LogArgs) -> Result<Printed> {
     let mut calls = read(host, config, args.since.unwrap_or_default())?;
     if let Some(word) = &args.name {
         let volume = LvId::from_device(word).map_or(word.clone(), |id| id.to_string());
-        // The log has no UIDs of pods.
+        // The log has no UIDs of pods, so a UID is translated into the pod's name.
         let pod = Pods::read(host.kernel).name(word).to_string();
         calls.retain(|call| call.is_about(&volume) || call.is_about(&pod));
     }
@@ -58,7 +58,7 @@ pub fn run(host: &Host, config: &Config, args: &LogArgs) -> Result<Printed> {
     Ok(printed)
 }
 
-/// What a person means by `--since`, in seconds since the epoch.
+/// Parses the value of `--since` into seconds since the epoch.
 fn time_of(text: &str) -> Result<u64> {
     if let Ok(ago) = humantime::parse_duration(text) {
         return Ok(before(ago));
@@ -74,7 +74,7 @@ fn time_of(text: &str) -> Result<u64> {
     Ok(time.duration_since(UNIX_EPOCH)?.as_secs())
 }
 
-/// The time so long ago.
+/// The time that was `ago`, in seconds since the epoch.
 fn before(ago: Duration) -> u64 {
     let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     now.saturating_sub(ago).as_secs()
@@ -87,8 +87,8 @@ pub fn last(host: &Host, config: &Config, about: &LvId, number: usize) -> Result
     Ok(calls.split_off(calls.len().saturating_sub(number)))
 }
 
-/// The volumes about which there were calls in the last day. kubelet repeats those of a pod that waits, so what a
-/// pod asked for once, by mistake or on purpose, is forgotten.
+/// The volumes about which there were calls in the last day. A day is enough, since kubelet repeats the calls for a pod
+/// that waits. A volume that a pod named only once, by mistake or on purpose, is forgotten after the day.
 pub fn volumes(host: &Host, config: &Config) -> Result<BTreeSet<String>> {
     const DAY: Duration = Duration::from_secs(86_400);
     let calls = since(host, config, DAY)?.into_iter();
@@ -99,7 +99,7 @@ pub fn since(host: &Host, config: &Config, since: Duration) -> Result<Vec<Call>>
     read(host, config, before(since))
 }
 
-/// Calls in columns; below one that failed, why.
+/// The calls in columns. Below a failed call is its message.
 pub fn in_columns(calls: &[Call], with_titles: bool) -> String {
     let titles = with_titles.then(|| titles(["TIME", "CALL", "VOLUME", "POD", "TOOK", "OUTCOME"]));
     let or_none = |text: Option<&String>| text.map_or("-", String::as_str).to_owned();

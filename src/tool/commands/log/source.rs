@@ -10,11 +10,12 @@ use driver::config::{Config, LogTarget};
 use driver::host::{Command, Host};
 use driver::names::Shown;
 
-/// At most this many lines of the journal, or bytes of a file, are read: the newest.
+/// How many lines of the journal, or bytes of a file, are read at most: the newest.
 const MOST_LINES: usize = 5000;
 const MOST_BYTES: u64 = 8 << 20;
 
-/// The fields of an entry that are read. Of a long journal, all fields would not fit in what is read.
+/// The fields of an entry that are read. With all fields, the entries of a long journal would exceed the limit of a
+/// tool's output.
 const FIELDS: &str = "FLEXVOLUME_CALL,FLEXVOLUME_VOLUME,FLEXVOLUME_POD,FLEXVOLUME_NAME,FLEXVOLUME_MOUNTOPTIONS,\
                       FLEXVOLUME_STEPS,FLEXVOLUME_TOOK_MS,FLEXVOLUME_OUTCOME,FLEXVOLUME_MESSAGE";
 
@@ -36,9 +37,10 @@ fn of_journal(host: &Host, config: &Config, oldest: u64) -> Result<Vec<Call>> {
     let command = Command::journalctl(config.limits.query)
         .args(["--output=json", "--quiet", "--no-pager"])
         .args([format!("--output-fields={FIELDS}")])
-        // Anybody may write an entry of that name, and an advice there is followed by root.
+        // Any user may write an entry with this identifier, and root may follow advice in it. So only root's entries
+        // are read.
         .args(["--identifier=flexvolume-lvm", "_UID=0"])
-        // The newest first: where there are more entries than are asked for, the oldest ones are left out.
+        // The newest come first, so that the limit leaves out the oldest.
         .args(["--reverse", &format!("--lines={MOST_LINES}")])
         .args([format!("--since=@{oldest}")]);
     let output = host.run(&command).context(
@@ -73,7 +75,7 @@ fn require_a_journal(host: &Host, config: &Config) -> Result<()> {
 fn of_file(host: &Host, file: &Path) -> Result<Vec<Call>> {
     let bytes = match host.kernel.read_end(file, MOST_BYTES) {
         Ok(bytes) => bytes,
-        // The first call makes it.
+        // The driver's first call creates the file.
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(e).with_context(|| format!("reading {}", file.shown())),
     };

@@ -1,5 +1,4 @@
-//! `flexvolume-lvm status`: groups and volumes as LVM, the kernel, the driver's record and the next mount have
-//! them.
+//! `flexvolume-lvm status`: groups and volumes, by LVM, the kernel, the driver's record and a look at the next mount.
 
 mod row;
 mod tree;
@@ -24,7 +23,7 @@ use driver::lvm::{KeptAway, Volume};
 use driver::names::LvId;
 use row::{Cells, TITLES};
 
-/// How long the list reads devices at least. Mounted and inactive volumes need no reading.
+/// The least time that the list has for reading devices. Mounted and inactive volumes need no reading.
 const SHORTEST: Duration = Duration::from_millis(400);
 
 /// The arguments of `status`.
@@ -57,13 +56,13 @@ struct GroupLine {
 struct StatusReport {
     groups: Vec<GroupLine>,
     volumes: Vec<Line>,
-    /// Groups on this node's disks that the node does not use, and to whom each belongs.
+    /// Groups on this node's disks that the node does not use, each with its owner.
     not_used: BTreeMap<String, String>,
-    /// Mounted by pods, and unknown to LVM.
+    /// Volumes that pods have mounted, and LVM does not know.
     lost: BTreeSet<String>,
-    /// The groups of which LVM said nothing, and why.
+    /// The groups for which LVM gave no answer, with its error.
     silent: BTreeMap<String, String>,
-    /// Why LVM does not tell of its disks.
+    /// Why LVM did not list its disks.
     disks_unknown: Option<String>,
 }
 
@@ -164,7 +163,7 @@ impl StatusReport {
         volume: &Volume,
         only_unwell: bool,
     ) {
-        // Who asks for what is wrong wants to know it all, but nothing is wrong with what is nobody's.
+        // For a list of faults, all volumes of the driver are read, and no others.
         let longest = match only_unwell {
             true if inventory.is_ours(volume) => None,
             true => Some(Duration::ZERO),
@@ -177,7 +176,7 @@ impl StatusReport {
         }
     }
 
-    /// Adds the groups and volumes of which LVM lists nothing.
+    /// Adds the groups and volumes that LVM does not list.
     fn add_unlisted(&mut self, rows: &mut Vec<Cells>, node: &NodeHealth, only_unwell: bool) {
         for (KeptAway { vg, owner, .. }, is_named) in &node.hidden {
             if !only_unwell || *is_named {
@@ -193,7 +192,7 @@ impl StatusReport {
         self.disks_unknown.clone_from(&node.disks_unknown);
     }
 
-    /// The lines below the list: what LVM does not tell, which volumes it has lost, and how many were not read.
+    /// The lines below the list: LVM's errors, the volumes that LVM has lost, how many volumes were not read.
     fn below_the_list(&self) -> String {
         let mut text = String::new();
         for why in self.silent.values().chain(&self.disks_unknown) {
@@ -217,7 +216,7 @@ impl StatusReport {
     }
 }
 
-/// The rows below their titles, and no wider than the terminal.
+/// The rows below their titles, not wider than the terminal.
 fn in_columns(rows: &[Cells]) -> String {
     let width = output::width();
     let or_none = |cell: &String| match cell.as_str() {
@@ -237,10 +236,10 @@ fn in_columns(rows: &[Cells]) -> String {
     text
 }
 
-/// Takes out of the rows the names that would push `HEALTH` off the terminal. Returns each by the number of its row.
-/// Such a name gets a line of its own above that row.
+/// Takes the names out of the rows that are so long that `HEALTH` would not fit on the terminal. Returns each name by
+/// the number of its row: it is printed on a line above the row.
 fn names_apart(table: &mut [Cells], width: usize) -> BTreeMap<usize, String> {
-    /// How wide `HEALTH` may be. That of a snapshot names the origin, and is cut here.
+    /// The width for `HEALTH`. A snapshot's health names its origin, and may be cut.
     const WIDEST_HEALTH: usize = 40;
     if width == usize::MAX {
         return BTreeMap::new();
@@ -288,7 +287,7 @@ fn group_cells(inventory: &Inventory, health: &GroupHealth, findings: &[Finding]
     ]
 }
 
-/// The row of a group that is on this node's disks, and of which no more is known.
+/// The row of a group about which only its health is known.
 fn bare_cells(vg: &str, health: String) -> Cells {
     let [name, group] = [bold(vg), "group".to_owned()];
     let none = String::new;

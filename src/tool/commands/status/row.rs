@@ -1,4 +1,4 @@
-//! One volume as LVM, the kernel, the driver's record and the next mount have it.
+//! One volume, by LVM, the kernel, the driver's record and a look at the next mount.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub struct Line {
     pub unwell: bool,
     #[serde(skip)]
     pub is_told: bool,
-    /// The volume, if this one is a snapshot.
+    /// The origin, if this volume is a snapshot.
     pub snapshot_of: Option<String>,
     pub data_percent: Option<f64>,
     pub metadata_percent: Option<f64>,
@@ -39,12 +39,12 @@ pub struct Line {
     pub record: Vec<String>,
     pub mounted_at: Vec<String>,
     pub pods: Vec<String>,
-    /// Users that are no pods: the host itself, `swap`, devices on top, another node of a shared group.
+    /// Users other than pods: the host itself, `swap`, devices on top, another node of a shared group.
     pub other_users: Vec<String>,
     pub next_mount: Option<Verdict>,
 }
 
-/// The layer below the filesystem of an encrypted volume, as far as it is known without a passphrase.
+/// The LUKS2 layer of an encrypted volume, as far as it is known without a passphrase.
 #[derive(Serialize)]
 pub struct Encrypted {
     /// The UUID of the LUKS2 header in the record.
@@ -67,7 +67,7 @@ impl Encrypted {
 }
 
 impl Line {
-    /// Collects what is known of a volume, with its verdict. Reads no device after `longest`.
+    /// Collects the facts about a volume, with its verdict. Reads no device once looking has taken `longest`.
     pub fn of(
         inventory: &Inventory,
         volume: &Volume,
@@ -152,7 +152,7 @@ fn other_users(inventory: &Inventory, mounts: &[&Row], facts: Option<&Facts>) ->
     users
 }
 
-/// What is there: `ext4`, `crypto_LUKS`. None: nothing that has a name of one word.
+/// The content in one word, such as `ext4` or `crypto_LUKS`. `None`: there is no such word.
 fn kind(content: &Content) -> Option<String> {
     let kind = match content {
         Content::Filesystem(found) => found.filesystem.fs.to_string(),
@@ -168,7 +168,7 @@ fn kind(content: &Content) -> Option<String> {
     (!kind.contains(' ')).then_some(kind)
 }
 
-/// The volume of which a volume is a snapshot, as VG/LV.
+/// The origin of a snapshot, as VG/LV. `None`: it is no snapshot.
 fn snapshot_of(volume: &Volume) -> Option<String> {
     let origin = volume.origin.as_ref().filter(|_| volume.is_snapshot())?;
     Some(format!("{}/{origin}", volume.id.vg()))
@@ -179,7 +179,7 @@ fn place(row: &Row) -> String {
     format!("{}{read_only}", row.mount_point.shown())
 }
 
-/// The titles of the list. A terminal cuts the last ones first.
+/// The titles of the list. If a terminal is too narrow, the last ones are cut.
 pub const TITLES: [&str; 7] = [
     "VOLUME",
     "HEALTH",
@@ -195,7 +195,7 @@ pub type Cells = Vec<String>;
 impl Line {
     pub fn cells(&self, inventory: &Inventory, volume: &Volume) -> Cells {
         let is_pool = volume.is_pool();
-        // A snapshot with space of its own is lost once that is full, whatever its filesystem has.
+        // A thick snapshot is lost when its own space is full, so that fill is shown, not that of its filesystem.
         let used = if is_pool || volume.is_thick_snapshot() {
             volume.data_percent
         } else {
@@ -228,7 +228,7 @@ impl Line {
         ]
     }
 
-    /// In the colour of its health: red needs attention, yellow is worth knowing.
+    /// The text in the colour of the volume's health. Red needs attention, yellow is worth knowing.
     pub fn colored(&self, text: String) -> String {
         match self.health.as_str() {
             OK => text,
@@ -237,7 +237,7 @@ impl Line {
         }
     }
 
-    /// `shop/web-0`, `3 pods`, `host`, `swap`, `dm-5`.
+    /// The volume's users, for example `shop/web-0`, `3 pods`, `host`, `swap`, `dm-5`.
     fn users(&self, inventory: &Inventory, volume: &Volume) -> String {
         if volume.is_pool() {
             let its = inventory

@@ -1,5 +1,4 @@
-//! One volume on one screen: a tree from the disk to the pods, what the next mount does, and the
-//! last calls.
+//! One volume on one screen: a tree from the disk to the pods, the next mount, and the last calls.
 
 use std::fmt::Write;
 
@@ -74,7 +73,7 @@ pub fn of(inventory: &Inventory, volume: &Volume, json: bool) -> Result<Printed>
     printed(&story, text, json)
 }
 
-/// The devices and mounts, each on what is below it, from the disks to the pods.
+/// The tree of devices and mounts, from the disks at the top to the pods.
 fn tree(inventory: &Inventory, volume: &Volume, story: &Story, facts: Option<&Facts>) -> String {
     let line = &story.line;
     let mut levels = below(inventory, volume, story);
@@ -105,7 +104,7 @@ fn tree(inventory: &Inventory, volume: &Volume, story: &Story, facts: Option<&Fa
     text
 }
 
-/// What the volume is on: its disks, its group, its pool.
+/// The levels below the volume: its disks, its group, its pool.
 fn below(inventory: &Inventory, volume: &Volume, story: &Story) -> Vec<String> {
     let mut levels = Vec::new();
     if !story.disks.is_empty() {
@@ -161,7 +160,7 @@ fn level_of_luks(encrypted: &Encrypted) -> String {
     format!("LUKS2 {uuid}: {state}")
 }
 
-/// How full a pool or a snapshot is, or how much of a thin volume its pool has allotted.
+/// How full a pool or a thick snapshot is, or how much of a thin volume its pool has allotted.
 fn fill(volume: &Volume) -> String {
     let is_filled = volume.is_pool() || volume.is_thick_snapshot();
     let word = if is_filled { "filled" } else { "allotted" };
@@ -170,7 +169,7 @@ fn fill(volume: &Volume) -> String {
     parts.collect()
 }
 
-/// The filesystem, or what else is on the volume.
+/// The content of the volume: its filesystem, or other content.
 fn on_it(line: &Line, facts: Option<&Facts>) -> Option<String> {
     let content = facts.and_then(Facts::top_content);
     let is_its = |header: &Header| {
@@ -184,7 +183,7 @@ fn on_it(line: &Line, facts: Option<&Facts>) -> Option<String> {
     }
     match content {
         Some(Content::Claimed(_)) | None => None,
-        // That is the level below.
+        // The tree has a level of its own for this header.
         Some(Content::Luks(header)) if is_its(header) => None,
         Some(content) => Some(content_in_words(content)),
     }

@@ -1,4 +1,4 @@
-//! What a person names on the command line: volumes, groups, pods, devices and paths on them.
+//! Finds what a person names on the command line: volumes, groups, pods, devices, and paths on them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -17,18 +17,18 @@ use driver::volume::{Device, Reason, volume_of};
 /// The volumes and groups that a person named.
 #[derive(Default)]
 pub struct Choice {
-    /// The volumes, each once; LVM may not know some of them.
+    /// The volumes, each once. LVM may not know all of them.
     pub ids: BTreeSet<LvId>,
-    /// The volumes that were named themselves, not by their group.
+    /// The volumes that were named themselves, not only their group.
     pub named: BTreeSet<LvId>,
     /// The groups to show.
     pub groups: BTreeSet<String>,
-    /// Whether nothing was named, so that these are all.
+    /// Whether nothing was named, so that everything is chosen.
     pub is_all: bool,
 }
 
 impl Choice {
-    /// The volume, if one was named and nothing else.
+    /// The volume, if only one was named and nothing else.
     pub fn one(&self) -> Option<&LvId> {
         let is_one = self.groups.is_empty() && self.ids.len() == 1;
         self.ids.first().filter(|_| is_one)
@@ -36,8 +36,8 @@ impl Choice {
 }
 
 impl Inventory<'_> {
-    /// Finds what the words name, or everything without a word. Also returns a line for each word that names
-    /// nothing; fails if no word names anything.
+    /// Finds the volumes and groups that the words name. Without words, chooses everything. Also returns a line for
+    /// each word that names nothing. Fails if no word names anything.
     pub fn choose(&self, words: &[String]) -> Result<(Choice, String)> {
         let (mut choice, mut unknown) = (Choice::default(), String::new());
         if words.is_empty() {
@@ -75,7 +75,7 @@ impl Inventory<'_> {
         Ok(())
     }
 
-    /// The volume whose device a path is, or on which it lies.
+    /// The volume of a path: the path is its device, or a file on it.
     fn of_path(&self, word: &str) -> Result<LvId> {
         let kernel = self.host.kernel;
         let path = std::path::absolute(word).unwrap_or_else(|_| PathBuf::from(word));
@@ -101,7 +101,7 @@ impl Inventory<'_> {
         }
     }
 
-    /// The volumes that go by a name: VG/LV, a pod's, kubelet's, or LV alone.
+    /// The volumes with a name: VG/LV, a pod's name, kubelet's name of a volume, or LV alone.
     fn called(&self, word: &str) -> Result<Vec<LvId>> {
         let known = |id: &LvId| id.to_string() == word || id.lv().as_str() == word;
         let ids = self.volumes.iter().map(|volume| &volume.id);
@@ -118,7 +118,7 @@ impl Inventory<'_> {
         if !found.is_empty() {
             return Ok(found.into_iter().collect());
         }
-        // Perhaps a volume that a mount would create.
+        // The name may be of a volume that a mount would create.
         if word.contains('/') {
             return Ok(vec![
                 LvId::parse(word).context("reading the volume's name")?,
@@ -135,7 +135,7 @@ impl Inventory<'_> {
         );
     }
 
-    /// Whether a mount is that of the pod, or of the volume as kubelet calls it.
+    /// Whether a mount belongs to the pod `word`, or has `word` as kubelet's name of the volume.
     fn is_called(&self, row: &Row, word: &str) -> bool {
         let at = &row.mount_point;
         let is_pods = || uid_of(at).is_some_and(|uid| self.pods.is_called(uid, word));

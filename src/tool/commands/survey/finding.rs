@@ -11,7 +11,7 @@ pub const OK: &str = "ok";
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     Ok,
-    /// To be known, and nothing that anybody can mend: it changes no exit code.
+    /// Worth knowing, but nobody can repair it. It does not change the exit code.
     Note,
     Warning,
     /// A pod would fail.
@@ -25,12 +25,12 @@ pub struct Finding {
     /// The check's name: a stable identifier for programs.
     pub check: &'static str,
     pub severity: Severity,
-    /// The volume, directory or disk, if it is about one.
+    /// The volume, directory or disk that the finding is about.
     pub about: Option<String>,
     pub finding: String,
     pub why: Option<&'static str>,
     pub command: Option<String>,
-    /// The finding in a word, for a list.
+    /// The finding in one word, for a list.
     #[serde(skip)]
     pub word: String,
 }
@@ -60,7 +60,7 @@ impl Finding {
         }
     }
 
-    /// What a list says of it, in red or yellow.
+    /// Sets the word for a list.
     pub fn word(mut self, word: impl Into<String>) -> Self {
         self.word = word.into().shown().to_string();
         self
@@ -71,7 +71,7 @@ impl Finding {
         self
     }
 
-    /// Makes the finding a note unless `is_ours`: no pod would miss the volume or the group.
+    /// Makes the finding a note if the volume or group is not the driver's: no pod would miss it.
     pub fn noted_unless(mut self, is_ours: bool) -> Self {
         if !is_ours {
             self.severity = self.severity.min(Severity::Note);

@@ -1,4 +1,4 @@
-//! What is wrong with a volume group, and which command helps.
+//! Judges a volume group: what is wrong with it, and which command helps.
 
 use super::finding::{Finding, OK};
 use super::inventory::Inventory;
@@ -7,16 +7,16 @@ use driver::host::own_name;
 use driver::lvm::{self, Disk, Fault, Group, KeptAway};
 use driver::names::Shown;
 
-/// A group, and what may be wrong with it.
+/// A group, with the facts by which it is judged.
 pub struct GroupHealth {
     pub group: Group,
-    /// How many groups have its name.
+    /// How many groups have this group's name.
     pub twins: usize,
-    /// Whether the driver has volumes there, or the config names it.
+    /// Whether the driver has volumes in it, or the config names it.
     pub is_ours: bool,
-    /// Why this node does not use it.
+    /// Why this node does not use the group. `None`: it does.
     pub kept: Option<KeptAway>,
-    /// Its disks that LVM cannot use as they are.
+    /// The group's disks that have a fault.
     pub disks: Vec<Disk>,
 }
 
@@ -53,7 +53,7 @@ impl GroupHealth {
         all.collect()
     }
 
-    /// What is wrong with it, in a word.
+    /// The worst fault in one word, or `ok`.
     pub fn word(&self) -> String {
         let mut all = self.findings().into_iter().filter(Finding::is_unwell);
         all.next().map_or_else(|| OK.to_owned(), |worst| worst.word)
@@ -71,7 +71,8 @@ impl GroupHealth {
         if self.group.exported {
             let finding = Finding::warning("groups", lvm::exported(vg)).word("exported");
             let finding = finding.run(format!("vgimport {vg}"));
-            // Nothing is wrong with a group on its way to another host, unless pods of this one are to have it.
+            // An exported group may be on its way to another host. That is a fault only if pods of this host are to use
+            // the group.
             return Some(finding.noted_unless(self.is_ours));
         }
         let kept = self.kept.as_ref()?;
@@ -87,7 +88,7 @@ impl GroupHealth {
             let finding = finding.why(
                 "until that is mended, LVM neither activates nor changes a volume of the group",
             );
-            // LVM does not know either which of them is the copy.
+            // Not even LVM knows which of the two is the copy.
             finding.run(format!(
                 "lsblk -o NAME,SIZE,SERIAL,WWN, and for the one that is the copy: \
                  vgimportclone --basevgname {vg}-2 DISK; of two paths to one disk leave one \
@@ -110,7 +111,7 @@ impl GroupHealth {
     fn missing(&self) -> Option<Finding> {
         let vg = &self.group.name;
         let returned = u64::try_from(self.with(Fault::Returned).count()).unwrap_or_default();
-        // All that are missing look the same to LVM.
+        // LVM lists all missing disks as one, so the group's own count is used.
         let seen = u64::try_from(self.with(Fault::Missing).count()).unwrap_or_default();
         let number = self.group.missing.saturating_sub(returned).max(seen);
         let finding = match number {
@@ -133,7 +134,7 @@ impl GroupHealth {
         )))
     }
 
-    /// Disks that are smaller than LVM's metadata says.
+    /// The faults of disks that are smaller than LVM's metadata says.
     fn short(&self) -> impl Iterator<Item = Finding> {
         let short = self.group.disks.iter().filter(|disk| disk.is_short());
         short.map(|disk| {
@@ -148,14 +149,15 @@ impl GroupHealth {
         })
     }
 
-    /// LVM soon has no room for a record, a volume or a snapshot more.
+    /// The fault that LVM's area for metadata is nearly full: soon there is no room for another record, volume or
+    /// snapshot.
     fn metadata(&self) -> Option<Finding> {
         let (vg, free) = (&self.group.name, self.group.metadata_free.rounded());
         let finding = Finding::warning("room", format!("LVM has {free} left for its metadata"));
         let finding = finding.word(format!("{free} for metadata"));
         let finding = finding.why("without room no volume is formatted, created or grown");
         let finding = finding.run(format!("vgs -o +vg_mda_size,vg_mda_free {vg}"));
-        // LVM keeps two versions there: less than a tenth is left.
+        // The area holds two versions, so this means that less than a tenth is left.
         let is_filling = self.group.metadata_free.get() < self.group.metadata_size.get() / 20;
         is_filling.then(|| finding.noted_unless(self.is_ours))
     }

@@ -1,5 +1,5 @@
-//! What is wrong with a volume, a pool or a snapshot, and which command helps: the one judgement that `status`,
-//! `check`, `doctor` and the metrics print.
+//! Judges a volume, a pool or a snapshot: what is wrong with it, and which command helps. `status`, `check`, `doctor`
+//! and the metrics print this judgement.
 
 use super::finding::{Finding, OK};
 use super::inventory::Inventory;
@@ -16,44 +16,46 @@ use driver::volume::{
 };
 use std::path::PathBuf;
 
-/// What LVM says of a RAID of which an image missed writes while its disk failed. Source: lvm2 lib/report/report.c,
+/// LVM's health of a RAID if an image missed writes while its disk had failed. Source: lvm2 lib/report/report.c,
 /// `_lvhealthstatus_disp`.
 const NEEDS_REFRESH: &str = "refresh needed";
 
-/// A volume, and what may be wrong with it.
+/// A volume, with the facts by which it is judged.
 #[allow(clippy::struct_excessive_bools)] // answers, each by itself
 pub struct Health {
     pub volume: Volume,
-    /// Whether it is the driver's, so that a pod would miss it.
+    /// Whether the volume is the driver's, so that a pod would miss it.
     pub is_ours: bool,
     pub verdict: Option<Verdict>,
-    /// The fill of a thin pool, in percent, from which on the driver refuses the next pod.
+    /// The driver refuses the next pod if a thin pool is filled to this percentage.
     pub limit: u8,
     pub pool: Option<Volume>,
-    /// The device-mapper name of the suspended device: its own, or one that it is built on.
+    /// The device-mapper name of the suspended device: the volume's own, or one below it.
     pub suspended: Option<String>,
-    /// The size of its device, if LVM's metadata gives it less.
+    /// The size of the volume's device, if it is larger than LVM's metadata says.
     pub outgrown: Option<Bytes>,
-    /// Why no more pods get its filesystem: the kernel met errors in it.
+    /// Why no further pod gets the filesystem: the kernel has found errors in it.
     pub failed: Option<Reason>,
-    /// Whether the kernel met errors in its filesystem, now or before.
+    /// Whether the kernel has found errors in the filesystem, now or earlier.
     pub has_errors: bool,
-    /// What its mounted filesystem has run out of.
+    /// What the mounted filesystem has run out of.
     pub lack: Option<Lack>,
-    /// Whether it is active and has no device node.
+    /// Whether the volume is active, but has no device node.
     pub lacks_node: bool,
-    /// The lock of a mounted volume. `None`: it takes none. The next mount does not ask for that lock.
+    /// The state of a mounted volume's lock. `None`: it needs none. Judged here, since the next mount does not ask
+    /// about it.
     pub lock: Option<LeaseState>,
-    /// Why an open LUKS2 volume cannot be opened again.
+    /// Why an open LUKS2 volume could not be opened again.
     pub header: Option<String>,
-    /// Whether it is active in a group that nodes share, and nothing uses it.
+    /// Whether the volume is active in a shared group though nothing uses it.
     pub is_kept_idle: bool,
-    /// Its global mounts, if kubelet can take back none of them.
+    /// The volume's global mounts that kubelet will never unmount.
     pub globals: Vec<PathBuf>,
 }
 
 impl Health {
-    /// Looks at a volume as the request says, and at a pool from outside. `None`: no volume can be looked at.
+    /// Looks at a volume as the request says. A pool is judged without a look. `None`: looks at no volume, so there is
+    /// no verdict.
     pub fn of(
         inventory: &Inventory,
         volume: &Volume,
@@ -103,7 +105,7 @@ impl Health {
         (health, facts)
     }
 
-    /// What is wrong with it as it is, the worst first; the next mount is another question.
+    /// The volume's faults, the worst first. The next mount is not part of this.
     pub fn faults(&self) -> Vec<Finding> {
         let all = [
             self.lvm(),
@@ -127,23 +129,23 @@ impl Health {
         all.into_iter().flatten().collect()
     }
 
-    /// What is wrong with it, in a word.
+    /// The worst fault in one word, or `ok`.
     pub fn word(&self) -> String {
         let worst = self.faults().into_iter().next();
         worst.map_or_else(|| OK.to_owned(), |worst| worst.word)
     }
 
-    /// Whether somebody should look at it: it is the driver's, and something is wrong with it, or it would not mount.
+    /// Whether somebody should look at the volume: it is the driver's, and has a fault or would not mount.
     pub fn is_unwell(&self) -> bool {
         self.is_ill() && self.is_ours
     }
 
-    /// As [`Self::is_unwell`], but also for a volume that is not the driver's.
+    /// Like [`Self::is_unwell`], but also for a volume that is not the driver's.
     pub fn is_ill(&self) -> bool {
         !self.faults().is_empty() || self.would_not_mount()
     }
 
-    /// Whether alerts tell of it: what is nobody's is neither well nor unwell.
+    /// Whether the metrics for alerts include the volume: if it is not the driver's, its faults are left out.
     pub fn is_told(&self) -> bool {
         self.is_ours || !self.is_ill()
     }
@@ -152,7 +154,7 @@ impl Health {
         self.verdict.as_ref().is_some_and(Verdict::would_not_mount)
     }
 
-    /// All that is wrong, and why the next mount is refused, each once.
+    /// All faults, and why the next mount is refused, each once.
     pub fn findings(&self) -> Vec<Finding> {
         let refusal = self.verdict.as_ref().and_then(Verdict::refusal);
         let is_said = |fault: &Finding| match fault.check {
@@ -181,15 +183,15 @@ impl Health {
             Outcome::Unknown(error) => return Some(Finding::warning("next-mount", error)),
             Outcome::Repair(_) | Outcome::Busy(_) => return None,
         };
-        // Nothing is wrong with a volume that another node uses, and errors are named already.
+        // That another node uses the volume is no fault. Errors of the filesystem are among the faults already.
         let is_named = matches!(
             reason,
             Reason::HeldElsewhere(_) | Reason::FilesystemFailed(Place::Here(_), _)
         );
-        // What is nobody's is well as it is, unless it is broken.
+        // For a volume that is not the driver's, a refusal is no fault unless something is broken.
         let is_well = is_named || !self.is_ours && !reason.is_broken();
         let words = if let Reason::PoolFull { pool, .. } = reason {
-            // Its paragraph is that of the pool.
+            // The pool has a finding of its own with the whole message.
             format!("the thin pool {pool} is full")
         } else {
             reason.message(&self.volume.id)
@@ -219,7 +221,7 @@ impl Health {
             let command = format!("lvs -a -o +devices,lv_health_status {}", id.vg());
             finding.why(why).run(command)
         } else if self.volume.is_pool_filled_to(self.limit) {
-            // A repair gives it no room.
+            // A repair would not give the pool more room.
             finding.why("its volumes cannot be written until it has room")
         } else {
             let finding = finding.why("the driver does not write to its volumes");
@@ -234,7 +236,7 @@ impl Health {
         Some(finding.why("whoever reads or writes it waits"))
     }
 
-    /// A pod that has it already goes on to write.
+    /// A fault of its own, since a pod that has the volume mounted goes on writing to it.
     fn outgrown(&self) -> Option<Finding> {
         let reason = Reason::LargerDevice {
             device: self.outgrown?,
@@ -322,13 +324,13 @@ impl Health {
         };
         let finding = Finding::warning("filesystem-full", finding).word(word);
         let finding = finding.why("pods cannot create files in it: delete files, or grow it");
-        // A larger ext has more inodes: mke2fs(8), -i.
+        // An ext gets more inodes when it grows: mke2fs(8), -i.
         let id = &self.volume.id;
         Some(finding.run(format!("lvextend --resizefs --extents +20%LV {id}")))
     }
 
-    /// A snapshot that is nearly full. One that has run full is not among these: it is refused, and the refusal says
-    /// what helps.
+    /// The fault that a snapshot is nearly full. If it is full already, its next mount is refused, and that message
+    /// says what helps.
     fn snapshot_full(&self) -> Option<Finding> {
         let percent = nearly_lost(&self.volume)?;
         let finding = format!("the snapshot is {percent:.0} % full");
@@ -337,7 +339,7 @@ impl Health {
         Some(finding.run(format!("lvextend --extents +20%ORIGIN {}", self.volume.id)))
     }
 
-    /// A pod that has it already goes on to write.
+    /// A fault of its own, since a pod that has the volume mounted goes on writing to it.
     fn merge(&self) -> Option<Finding> {
         let (reason, word) = match self.volume.merge? {
             Merge::Runs => return None,
@@ -359,7 +361,7 @@ impl Health {
         self.is_kept_idle.then(|| finding.why(why).run(command))
     }
 
-    /// Of two `PersistentVolume`s of one volume, from a driver that mounted each.
+    /// The fault that a volume has several global mounts. An older driver made one for each of two `PersistentVolume`s.
     fn two_globals(&self) -> Option<Finding> {
         let (first, more) = self.globals.split_first()?;
         let finding = "kubelet has it mounted for all pods under two names";

@@ -1,5 +1,5 @@
-//! The volumes of this node, for the commands that show them: LVM is asked for all at once, the
-//! kernel's tables are read once, and what a person named is found among them.
+//! Lists all volumes of this node, for the commands that show them. LVM is asked for all at once, and the kernel's
+//! tables are read once.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,19 +32,19 @@ pub struct Inventory<'a> {
     /// All visible volumes, pools among them.
     pub volumes: Vec<Volume>,
     pub groups: Vec<Group>,
-    /// The groups of which LVM said nothing, and why.
+    /// The groups for which LVM gave no answer, with its error.
     pub silent: BTreeMap<VgName, String>,
-    /// The devices of active volumes. A pool has none that anybody opens.
+    /// The devices of active volumes, without pools: nobody opens a pool's device.
     devices: BTreeMap<LvId, Device>,
-    /// The devices inside encrypted volumes that are open: these are mounted.
+    /// The devices inside open encrypted volumes, since these are mounted.
     insides: Vec<Device>,
     pub tables: Tables,
     pub pods: Pods,
-    /// How long LVM took to answer: it waits for whatever holds its lock.
+    /// How long LVM took to answer. It may have waited for its own lock.
     pub asked: Duration,
-    /// How long all looks at volumes have taken so far. Questions to LVM between them do not count.
+    /// How long all looks at volumes have taken so far, without questions to LVM between them.
     looked: Cell<Duration>,
-    /// The volumes in the log. It is read once, and only if neither record nor mounts tell.
+    /// The volumes in the log. The log is read once, and only for a volume without a record and mounts.
     called: OnceCell<BTreeSet<String>>,
     /// The locks of groups that nodes share.
     leases: RefCell<BTreeMap<VgName, GroupLeases>>,
@@ -94,7 +94,7 @@ impl<'a> Inventory<'a> {
         self.devices.get(&volume.id)
     }
 
-    /// The device of a volume that is, or can be, mounted: of an encrypted one the device inside.
+    /// The device that is mounted or can be mounted. If an encrypted volume is open: the device inside.
     pub fn top<'b>(&'b self, device: &'b Device) -> &'b Device {
         let is_its = |inside: &&Device| inside.target() == device.target();
         self.insides.iter().find(is_its).unwrap_or(device)
@@ -109,12 +109,12 @@ impl<'a> Inventory<'a> {
         device.map(|device| self.mounts(device)).unwrap_or_default()
     }
 
-    /// Groups on this node's disks that it does not use.
+    /// Groups on this node's disks that the node does not use.
     pub fn kept_away(&self) -> Vec<KeptAway> {
         lvm::kept_away(self.host, &self.groups, self.config.limits.query)
     }
 
-    /// The volumes of pods that LVM no longer knows: their disks have gone, or are hidden from it.
+    /// The volumes of pods that LVM does not know any more: their disks are gone, or hidden from LVM.
     pub fn lost(&self) -> BTreeSet<LvId> {
         let kernel = self.host.kernel;
         let known = self.devices.values().map(|device| device.number);
@@ -128,7 +128,7 @@ impl<'a> Inventory<'a> {
         ids.filter(is_lost).collect()
     }
 
-    /// The UIDs of the pods that have a volume mounted, whether LVM lists it or not.
+    /// The UIDs of the pods that have a volume mounted, even if LVM does not list it.
     pub fn pods_of(&self, id: &LvId) -> BTreeSet<&str> {
         let kernel = self.host.kernel;
         let rows = self.tables.mounts.rows().iter();
@@ -140,7 +140,7 @@ impl<'a> Inventory<'a> {
         uids_of(&rows)
     }
 
-    /// Whether a volume that several nodes share is active here and nothing uses it.
+    /// Whether a volume of a shared group is active here, and nothing uses it.
     pub fn is_kept_idle(&self, volume: &Volume) -> bool {
         let device = self.device(volume).filter(|_| volume.lock.is_some());
         device.is_some_and(|device| {
@@ -149,7 +149,8 @@ impl<'a> Inventory<'a> {
         })
     }
 
-    /// Why no more pods get its filesystem, if the kernel met errors in it and pods have it.
+    /// Why no further pod gets the volume's filesystem, if the kernel has found errors in it while pods have it
+    /// mounted.
     pub fn failed(&self, volume: &Volume) -> Option<Reason> {
         let device = self.device(volume)?;
         let mounts = self.mounts(device);
@@ -163,8 +164,8 @@ impl<'a> Inventory<'a> {
         self.mounts_of(volume).iter().any(|row| self.is_pods(row))
     }
 
-    /// The global mounts of a volume that has several: kubelet unmounts none while it sees another. Those of a name that a
-    /// pod still has are left out, and one is left to kubelet if a pod has any.
+    /// The global mounts of a volume that kubelet will never unmount: it unmounts none while it sees another. If pods
+    /// use the volume under one or more of these names, one such mount is left out, since kubelet needs it.
     pub fn globals_for_good(&self, volume: &Volume) -> Vec<PathBuf> {
         let table = &self.tables.mounts;
         let (mut globals, mut names) = (Vec::<&Row>::new(), BTreeSet::new());
@@ -188,7 +189,7 @@ impl<'a> Inventory<'a> {
                 .is_some_and(|name| names.contains(name))
         };
         let (had, mut left): (Vec<&Row>, Vec<&Row>) = globals.into_iter().partition(is_had);
-        // Of those that pods have, one is left to kubelet.
+        // Of the mounts under names that pods use, one stays.
         left.extend(had.into_iter().skip(1));
         left.into_iter()
             .map(|row| row.mount_point.clone())
@@ -200,25 +201,27 @@ impl<'a> Inventory<'a> {
         is_kubelets(self.host.kernel, &self.tables.mounts, row, dirs)
     }
 
-    /// The space of the mounted filesystem. A suspended device may answer only when it is resumed.
+    /// The space of the mounted filesystem. The caller makes sure that the device is not suspended: the answer could
+    /// wait for the device.
     pub fn space(&self, device: &Device) -> Option<Space> {
         let row = *self.mounts(device).first()?;
         self.host.kernel.space(&row.mount_point, row.id).ok()
     }
 
-    /// What the filesystem has run out of, though pods may write to it.
+    /// What the filesystem has run out of, if pods may write to it.
     pub fn lack(&self, volume: &Volume, space: &Space) -> Option<Lack> {
         space.lack.filter(|_| !self.is_only_read(volume))
     }
 
-    /// True if every mount asked for read-only; a remount by the kernel after an error does not count.
+    /// Whether every mount of the volume was made read-only. A filesystem that the kernel made read-only after an error
+    /// does not count.
     pub fn is_only_read(&self, volume: &Volume) -> bool {
         let mounts = self.mounts_of(volume);
         !mounts.is_empty() && mounts.iter().all(|row| row.is_mount_read_only())
     }
 
-    /// What the next mount of a volume is taken to ask for: only to read, if all of its mounts only read. Such a volume
-    /// is well, even if nobody could write to it now.
+    /// The assumed wish of the next mount: only to read, if all present mounts of the volume are read-only. Then a
+    /// volume that cannot be written has no fault.
     pub fn request(&self, volume: &Volume) -> Request<'static> {
         Request {
             read_only: self.is_only_read(volume),
@@ -226,8 +229,8 @@ impl<'a> Inventory<'a> {
         }
     }
 
-    /// Looks at a volume as its next mount does, but reads no device once looking has taken longer than
-    /// [`Request::longest`]: a list must not take long.
+    /// Looks at a volume as its next mount does. Once all looks have taken longer than [`Request::longest`], reads no
+    /// device, since a list must not take long.
     pub fn see(&self, id: &LvId, request: Request) -> Result<SeenVolume> {
         let (host, config) = (self.host, self.loaded.require()?);
         let known = Known {
@@ -247,18 +250,17 @@ impl<'a> Inventory<'a> {
         seen
     }
 
-    /// Whether devices may still be read.
+    /// Whether there is time left to read devices.
     pub fn has_time(&self, longest: Option<Duration>) -> bool {
         longest.is_none_or(|longest| self.looked.get() <= longest)
     }
 
-    /// For how long devices are read: at least this long. If LVM took long to answer, the node is busy, and devices get
-    /// half of LVM's time.
+    /// How long devices are read: `at_least`, or half of the time that LVM took to answer, since the node may be busy.
     pub fn patience(&self, at_least: Duration) -> Duration {
         at_least.max(self.asked.checked_div(2).unwrap_or_default())
     }
 
-    /// The verdict and the facts. If looking fails, the verdict says so.
+    /// The verdict on the next mount, and the facts. If looking fails, the verdict says so.
     pub fn verdict(&self, id: &LvId, request: Request) -> (Verdict, Option<Facts>) {
         match self.see(id, request) {
             Ok(seen) => {
@@ -268,14 +270,15 @@ impl<'a> Inventory<'a> {
                     decision,
                     lock,
                 } = seen;
-                // e2fsck may read for long, and calls wait for the lock.
+                // e2fsck may take long, and calls would wait for the lock.
                 drop(lock);
                 let written = || facts.top().and_then(|device| device.written(host.kernel));
                 let before = written();
                 let subject = Subject { host, config, id };
                 let objection = objection(subject, request, &facts, &decision);
                 let is_mount = matches!(decision, Decision::Mount(_));
-                // A mount has come meanwhile, whose writing e2fsck may have taken for errors.
+                // Somebody has mounted the volume meanwhile. e2fsck may have taken a half-written state for errors, so
+                // this looks again.
                 if is_mount && request.tries && written() != before {
                     return as_seen(id, look(subject, None, request));
                 }
@@ -287,12 +290,12 @@ impl<'a> Inventory<'a> {
         }
     }
 
-    /// Whether the driver has to do with a volume: it has a record, a pod has it, or the log has a call about it. The
-    /// others are the host's own, or those of virtual machines.
+    /// Whether a volume is the driver's: it has a record, a pod has it, or the log has a call about it. Other volumes
+    /// are the host's own, or those of virtual machines.
     pub fn is_ours(&self, volume: &Volume) -> bool {
-        // Volumes of pods are in it, or will be.
+        // A pool counts: volumes of pods may be in it.
         volume.is_pool()
-            // A snapshot that is full is of no use to anybody, and somebody is to mend or remove it.
+            // A full or nearly full snapshot counts: somebody should extend or remove it.
             || volume.has_overflowed()
             || nearly_lost(volume).is_some()
             || !volume.record.tags.is_empty()
@@ -300,19 +303,19 @@ impl<'a> Inventory<'a> {
             || self.has_call(&volume.id)
     }
 
-    /// From now on does not read the log: a list must not take long.
+    /// From now on, this does not read the log, since a list must not take long.
     pub fn forgo_log(&self) {
         let _ = self.called.set(BTreeSet::new());
     }
 
-    /// Whether the log has a call about the volume. A log that cannot be read counts as empty: `log` says that it
-    /// cannot be read.
+    /// Whether the log has a call about the volume. A log that cannot be read counts as empty: the command `log`
+    /// reports that.
     fn has_call(&self, id: &LvId) -> bool {
         let read = || log::volumes(self.host, self.config).unwrap_or_default();
         self.called.get_or_init(read).contains(&id.to_string())
     }
 
-    /// The lock of a mounted volume in a group that nodes share. Each group is asked at most once.
+    /// The state of a mounted volume's lock, if its group is shared. Asks once for each group.
     pub fn lock(&self, volume: &Volume) -> Option<LeaseState> {
         let lock = volume.lock.as_ref()?;
         let device = self.device(volume)?;
@@ -326,7 +329,7 @@ impl<'a> Inventory<'a> {
         Some(its.of(Some(lock)))
     }
 
-    /// Why an encrypted volume that is open cannot be opened again.
+    /// Why an open encrypted volume could not be opened again.
     pub fn header_problem(&self, volume: &Volume, device: &Device) -> Option<String> {
         let recorded = volume.record.luks.as_deref()?;
         let kernel = self.host.kernel;
@@ -354,14 +357,14 @@ impl<'a> Inventory<'a> {
         self.groups.iter().any(|group| group.name == vg)
     }
 
-    /// Why LVM says nothing of a group that is on this node's disks.
+    /// Why LVM gave no answer about a group on this node's disks.
     pub fn why_silent(&self, vg: &str) -> Option<&String> {
         let mut all = self.silent.iter();
         all.find_map(|(name, why)| (name.as_str() == vg).then_some(why))
     }
 }
 
-/// The verdict of a look alone. What this node lacks, such as a tool, is not asked.
+/// The verdict by the look alone. Does not check what this node lacks, such as a tool.
 fn as_seen(id: &LvId, seen: Result<SeenVolume>) -> (Verdict, Option<Facts>) {
     match seen {
         Ok(seen) => (Verdict::of(&seen.facts, seen.decision), Some(seen.facts)),

@@ -1,4 +1,4 @@
-//! One look at a volume, as its next mount looks.
+//! Looks at one volume as its next mount does.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use driver::volume::{
     Asker, Decision, Facts, HeldLocks, Known, Reason, Subject, Wish, look_under_lock,
 };
 
-/// How long to ask sanlock which node has a volume: its disk may hang.
+/// How long to wait for sanlock's answer which node has a volume: sanlock's disk may hang.
 const HOLDER: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Default)]
@@ -20,32 +20,32 @@ const HOLDER: Duration = Duration::from_secs(5);
 pub struct Request<'a> {
     pub fs: Option<FsType>,
     pub read_only: bool,
-    /// The options of a call that is rehearsed, instead of these two.
+    /// The options of a rehearsed call. They replace the two fields above.
     pub options: Option<&'a Options>,
-    /// How long a call that works on the volume is waited for.
+    /// How long to wait for a call that works on the volume.
     pub patience: Duration,
-    /// The device is read only as long as looking at volumes has taken less than this so far. `None`: always.
+    /// If all looks at volumes have taken longer than this, the device is not read. `None`: no limit.
     pub longest: Option<Duration>,
-    /// The device is not read, though the next mount would read it.
+    /// Whether the device is not to be read, though the next mount would read it.
     pub unread: bool,
-    /// Who has the device open is looked at in any case, even if the next mount would not ask.
+    /// Whether to look who has the device open, even if the next mount would not ask.
     pub users: bool,
-    /// e2fsck is tried, too, if the decided mount runs it, without writing to the volume.
+    /// Whether to try e2fsck, too, if the decided mount runs it. e2fsck does not write to the volume then.
     pub tries: bool,
 }
 
 pub struct SeenVolume {
     pub facts: Facts,
     pub decision: Decision,
-    /// The volume's lock. None: it is not active.
+    /// The volume's lock. `None`: it is not active.
     pub lock: Option<Lock>,
 }
 
-/// Looks at a volume as the next mount does, under its lock, and changes nothing.
+/// Looks at a volume as the next mount does, under the volume's lock. Changes nothing.
 pub fn look(subject: Subject, known: Option<Known>, request: Request) -> Result<SeenVolume> {
     let Subject { config, id, .. } = subject;
     let wish = match request.options {
-        // The options are a pod's: kubelet will have it mounted in its own directory.
+        // Options are a pod's, so the mount will be in kubelet's directory.
         Some(options) => {
             let dir = config.kubelet_dirs.first().map(PathBuf::as_path);
             Wish::of_call(config, options, dir)
@@ -66,7 +66,7 @@ pub fn look(subject: Subject, known: Option<Known>, request: Request) -> Result<
         seen.note_holder(HOLDER);
         decision = seen.settle(&wish)?;
     }
-    // The commands show these, whatever was decided.
+    // The commands show the users, even if the decision did not need them.
     if seen.facts.uses.is_none() {
         seen.facts.uses = seen.uses()?;
     }

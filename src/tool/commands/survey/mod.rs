@@ -1,4 +1,4 @@
-//! All volumes of this node looked at once: what `status`, `check`, `doctor` and `metrics` share.
+//! The survey of all volumes of this node, which `status`, `check`, `doctor` and `metrics` share.
 
 mod choice;
 mod finding;

@@ -1,4 +1,4 @@
-//! What is wrong with the groups, disks and volumes that LVM does not list, and which command helps.
+//! Judges the groups, disks and volumes that LVM does not list: what is wrong, and which command helps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,20 +10,20 @@ use driver::lvm::{self, Disk, Group, KeptAway};
 use driver::names::{LvId, VgName};
 use driver::volume::Reason;
 
-/// What LVM says of the node besides its list of groups and volumes.
+/// LVM's answers about the node, beside its list of groups and volumes.
 #[derive(Default)]
 pub struct NodeHealth {
-    /// The groups of which LVM said nothing, and why.
+    /// The groups for which LVM gave no answer, with its error.
     pub silent: BTreeMap<VgName, String>,
     /// The groups on this node's disks that the node does not use.
     pub kept_away: Vec<KeptAway>,
-    /// Those of them that LVM does not list, and whether the config has a table for each.
+    /// Those of `kept_away` that LVM does not list. The flag: whether the config has a table for the group.
     pub hidden: Vec<(KeptAway, bool)>,
     /// Volumes of pods that LVM does not know any more.
     pub lost: BTreeSet<LvId>,
-    /// The disks that LVM cannot use as they are.
+    /// The disks that have a fault.
     pub disks: Vec<Disk>,
-    /// Why LVM does not tell of its disks.
+    /// Why LVM did not list its disks.
     pub disks_unknown: Option<String>,
 }
 
@@ -44,7 +44,7 @@ impl NodeHealth {
         }
     }
 
-    /// The same of what a person chose: all, some groups, or volumes only.
+    /// Like [`Self::of`], for what a person chose: everything, some groups, or only volumes.
     pub fn of_choice(inventory: &Inventory, choice: &Choice) -> Self {
         if choice.is_all {
             return Self::of(inventory);
@@ -69,7 +69,7 @@ impl NodeHealth {
     fn of_disks(inventory: &Inventory) -> Self {
         let (disks, disks_unknown) = match lvm::disks(inventory.host) {
             Ok(disks) => (disks, None),
-            // It fails for the same reason.
+            // `silent` has the same error already.
             Err(_) if !inventory.silent.is_empty() => (Vec::new(), None),
             Err(error) => (Vec::new(), Some(format!("{error:#}"))),
         };
@@ -80,7 +80,7 @@ impl NodeHealth {
         }
     }
 
-    /// What may be wrong with a group that LVM lists.
+    /// The facts by which a listed group is judged.
     pub fn group(&self, inventory: &Inventory, group: &Group) -> GroupHealth {
         let its = self.disks.iter().filter(|disk| disk.vg == group.name);
         let kept = self.kept_away.iter().find(|kept| kept.vg == group.name);
@@ -112,7 +112,7 @@ impl NodeHealth {
     fn hidden(&self) -> impl Iterator<Item = Finding> {
         self.hidden.iter().map(|(kept, is_named)| {
             let finding = Finding::warning("groups", &kept.why).word(&kept.owner);
-            // Nothing is wrong with another host's group, unless pods of this one are to have it.
+            // Another host's group is a fault only if pods of this host are to use it.
             finding.noted_unless(*is_named).on(&kept.vg)
         })
     }

@@ -1,5 +1,5 @@
-//! What keeps the decided mount from succeeding on this node: what the node lacks, and what e2fsck finds, which writes
-//! nothing to the volume.
+//! Objections to the decided mount: what this node lacks for it, and errors that e2fsck finds without writing to the
+//! volume.
 
 use super::look::Request;
 use super::verdict::Outcome;
@@ -10,7 +10,8 @@ use driver::names::Shown;
 use driver::options::Options;
 use driver::volume::{Content, Decision, Facts, Making, Subject};
 
-/// What the node lacks, and if asked to try, the objection of e2fsck.
+/// The objection to the decided mount: what the node lacks, or else, if the request says so, the errors that e2fsck
+/// finds.
 pub fn objection(
     subject: Subject,
     request: Request,
@@ -68,7 +69,7 @@ fn tried(host: &Host, facts: &Facts, decision: &Decision) -> Option<Outcome> {
     if !matches!(decision, Decision::Mount(mount) if mount.check) {
         return None;
     }
-    // Of an encrypted volume the device inside, if it is open.
+    // If an encrypted volume is open, this is the device inside.
     let device = facts.top()?;
     match fs::has_errors(host, &device.node(host.kernel)) {
         Ok(true) if !is_left_by_a_crash(facts) => Some(Outcome::Repair(format!(
@@ -88,7 +89,8 @@ fn tried(host: &Host, facts: &Facts, decision: &Decision) -> Option<Outcome> {
     }
 }
 
-/// `e2fsck -n` replays no log, and would take for errors what the log mends.
+/// Whether a crash left a log that must be replayed. `e2fsck -n` does not replay it, and would report errors that the
+/// log repairs.
 fn is_left_by_a_crash(facts: &Facts) -> bool {
     let content = facts.top_content();
     matches!(content, Some(Content::Filesystem(found)) if found.condition == Condition::LogToReplay)

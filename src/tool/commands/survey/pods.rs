@@ -1,5 +1,4 @@
-//! The names of this node's pods, without asking the API: kubelet keeps each pod's logs in a
-//! directory that is named after it.
+//! The names of this node's pods, without the API: kubelet names the directory of a pod's logs after the pod.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,11 +10,11 @@ use driver::names::{Foreign, Shown};
 /// Source: kubelet's `pkg/kuberuntime/helpers.go`, `BuildPodLogsDirectory`.
 const LOGS: &str = "/var/log/pods";
 
-/// UID to `namespace/name`.
+/// A map from a pod's UID to `namespace/name`.
 pub struct Pods(BTreeMap<String, String>);
 
 impl Pods {
-    /// Reads the names. A pod without logs goes by its UID.
+    /// Reads the names. A pod without logs has no name here, and is shown by its UID.
     pub fn read(kernel: &Kernel) -> Self {
         let names = kernel.list(Path::new(LOGS)).unwrap_or_default();
         Self(names.iter().filter_map(|name| parse(name)).collect())
@@ -31,7 +30,7 @@ impl Pods {
     }
 }
 
-/// `<namespace>_<name>_<uid>`; no part can hold an underscore, nor anything else that is none of a DNS name.
+/// Parses `<namespace>_<name>_<uid>`. Each part is a DNS name, so none contains an underscore.
 fn parse(dir: &str) -> Option<(String, String)> {
     let is_a_names = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     if !dir.chars().all(is_a_names) {

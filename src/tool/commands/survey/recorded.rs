@@ -1,4 +1,4 @@
-//! What a volume's record asks of a person: an open permission, or a mkfs that was cut short.
+//! Findings from a volume's record that ask something of a person: an open permission, or a mkfs that was cut short.
 
 use super::finding::Finding;
 use super::health::Health;

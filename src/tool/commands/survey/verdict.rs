@@ -11,20 +11,20 @@ use driver::volume::{Content, Decision, Facts, Grow, Lvm, Making, Reason, lock};
 pub struct Verdict {
     pub id: LvId,
     pub outcome: Outcome,
-    /// The facts that were found, and the steps of the mount, in order.
+    /// The facts, and then the steps of the mount, in order.
     pub steps: Vec<String>,
 }
 
 #[derive(Debug)]
 pub enum Outcome {
     Decided(Decision),
-    /// The faults of an ext. The next mount repairs it if `e2fsck -p` can.
+    /// The faults of an ext. The next mount repairs them if `e2fsck -p` can.
     Repair(String),
-    /// A tool that the mount would run refuses the volume. A stable word for the tool, and what the tool says.
+    /// A tool that the mount would run refuses the volume. The fields: a stable word, and the message.
     Tried(&'static str, String),
-    /// A call works on it just now.
+    /// A call works on the volume just now.
     Busy(String),
-    /// Looking at it failed.
+    /// Looking at the volume failed.
     Unknown(String),
 }
 
@@ -32,10 +32,10 @@ pub enum Outcome {
 #[derive(Serialize)]
 struct ForPrograms<'a> {
     volume: String,
-    /// In a word: `mount`, `format`, `bind`, `create`, `activate`, `repair`, `resume`, `refuse`,
+    /// The verdict in one word: `mount`, `format`, `bind`, `create`, `activate`, `repair`, `resume`, `refuse`,
     /// `not-read`, `busy`.
     verdict: &'static str,
-    /// Why it is refused: a stable word, such as `wrong-type`.
+    /// Why the mount is refused: a stable word, such as `wrong-type`.
     reason: Option<&'static str>,
     message: Option<String>,
     steps: &'a [String],
@@ -89,12 +89,12 @@ impl Verdict {
         }
     }
 
-    /// Whether it would be refused, as far as is known.
+    /// Whether the next mount would be refused, as far as is known.
     pub fn is_refused(&self) -> bool {
         self.why().is_some()
     }
 
-    /// Whether it would be refused here, and no other node has it as it should.
+    /// Whether the next mount would be refused for a reason other than another node's right use of the volume.
     pub fn would_not_mount(&self) -> bool {
         let is_elsewhere = matches!(self.refusal(), Some(Reason::HeldElsewhere(_)));
         self.is_refused() && !is_elsewhere
@@ -140,7 +140,7 @@ impl Verdict {
         }
     }
 
-    /// Why it is refused: a stable word.
+    /// Why the next mount is refused: a stable word.
     pub fn why(&self) -> Option<&'static str> {
         match &self.outcome {
             Outcome::Unknown(_) => Some("not-looked-at"),
@@ -151,12 +151,12 @@ impl Verdict {
         }
     }
 
-    /// The verdict in a word, for a list. If there is a reason, its word: `wrong-type` says more than `refuse`.
+    /// The verdict in one word, for a list. If there is a reason, its word, since `wrong-type` says more than `refuse`.
     pub fn short(&self) -> &'static str {
         self.why().unwrap_or_else(|| self.word())
     }
 
-    /// Why it is refused, or who is at work on it.
+    /// Why the next mount is refused, or which call works on the volume.
     pub fn message(&self) -> Option<String> {
         match &self.outcome {
             Outcome::Decided(_) => self.refusal().map(|reason| reason.message(&self.id)),
@@ -217,7 +217,7 @@ fn to_do(decision: &Decision) -> Vec<String> {
             steps.push(format!("mount {fs}"));
             steps
         }
-        // Without its passphrase nobody sees further.
+        // Without the passphrase, nobody knows the further steps.
         Decision::Open { .. } => vec![
             "open it with its passphrase".to_owned(),
             "mount what is inside, which only the passphrase tells".to_owned(),

@@ -1,4 +1,4 @@
-//! What keeps a secret, and what does not.
+//! Which LUKS2 headers and kernel tables keep a secret.
 
 use super::sample::*;
 use crate::crypt::{DmTable, KeyDigest, Layout};
@@ -65,7 +65,7 @@ fn a_header_that_does_not_encrypt_as_the_driver_does_is_refused_by_name() {
             make(&mut facts);
             facts.content = Some(says(LUKS, change));
             is_refused(&facts, what);
-            // In one of the copies alone.
+            // The fault is in only one of the two copies.
             let unread = "a LUKS2 header that cannot be read (its checksum is sha512)";
             let unreadable = Err("its checksum is sha512".to_owned());
             for (copy, says, what) in [(0, Ok(layout()), what), (1, unreadable, unread)] {
@@ -101,7 +101,8 @@ fn a_table_of_the_kernel_that_does_not_encrypt_the_volume_is_refused() {
     }
 }
 
-/// The node's config says whether the disk is told what is free, and neither a header nor who opened the volume.
+/// Only the node's config decides whether the disk learns which blocks are free: neither the header nor whoever opened
+/// the volume.
 #[test]
 fn a_volume_that_tells_its_disk_too_much_is_opened_anew_unless_it_is_used() {
     let mut facts = blank();

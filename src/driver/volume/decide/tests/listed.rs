@@ -1,4 +1,4 @@
-//! What LVM said before this call activated the volume, a row each.
+//! Decisions by LVM's answer from before this call activated the volume, one in each row.
 
 use super::sample::*;
 use super::table::check;
@@ -11,7 +11,7 @@ use crate::volume::decide::uses::Openers;
 use Decision::Look;
 use FsType::{Ext4, Xfs};
 
-/// It has its recorded filesystem, nobody has it open, and LVM was asked before this call activated it.
+/// The volume holds its recorded filesystem, nobody has it open, and LVM was asked before this call activated it.
 fn inactive(facts: &mut Facts) {
     holds(facts, FsType::Ext4, |_| ());
     tags(facts, "flexvolume.fs=ext4:u");

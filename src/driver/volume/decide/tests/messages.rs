@@ -1,7 +1,7 @@
-//! Every message of every [`Reason`], as messages.txt has it, the table of docs/on-call.md, and the words of
-//! the reasons in docs/schemas.
+//! Compares all messages of every [`Reason`] with messages.txt, the table of docs/on-call.md, and the words of the
+//! reasons in docs/schemas.
 //!
-//! `FLEXVOLUME_LVM_WRITE=1 cargo test --lib messages` writes all of these.
+//! `FLEXVOLUME_LVM_WRITE=1 cargo test --lib messages` writes these files instead.
 
 use std::path::Path;
 
@@ -24,8 +24,8 @@ use crate::volume::decide::tests::sample::filesystem;
 use crate::volume::decide::uses::{Elsewhere, Occupied, Place};
 use crate::volume::device::Failure;
 
-/// A sample of each message, in the order of the reasons, with what `text` makes of each text in it. Each value
-/// has a 7 in it, or is a type of filesystem, so that [`beginning`] knows it.
+/// A sample of each message, in the order of the reasons. `text` can change each text in a sample. Each value contains
+/// a 7 or is a type of filesystem, so that [`beginning`] recognises it.
 #[allow(clippy::too_many_lines)] // a table
 fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
     let id = || LvId::parse("vg7/pool7").unwrap();
@@ -345,7 +345,7 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
     ]
 }
 
-/// Each word with its messages.
+/// Each reason's word, with its messages.
 fn messages() -> Vec<(&'static str, Vec<String>)> {
     let id = LvId::parse("vg7/web7").unwrap();
     let mut all: Vec<(&str, Vec<String>)> = Vec::new();
@@ -360,7 +360,7 @@ fn messages() -> Vec<(&'static str, Vec<String>)> {
     all
 }
 
-/// Compares the text with a file, or writes it there.
+/// Compares the text with a file, or writes it into the file.
 fn same_or_written(file: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     if std::env::var_os("FLEXVOLUME_LVM_WRITE").is_some() {
@@ -417,7 +417,7 @@ fn each_message_is_the_one_in_the_file() {
     );
 }
 
-/// A message up to its first stop, with `…` for its values.
+/// The beginning of a message, up to its first punctuation mark, with a placeholder for each value.
 fn beginning(message: &str) -> String {
     let end = ["; ", ": ", ". "]
         .iter()
@@ -436,7 +436,7 @@ fn beginning(message: &str) -> String {
     text.replace("… …", "…")
 }
 
-/// As code in Markdown.
+/// The text as code in Markdown.
 fn span(text: &str) -> String {
     if text.contains('`') {
         format!("`` {text} ``")
@@ -457,7 +457,7 @@ fn the_page_for_who_is_on_call_has_each_reason_with_its_message() {
         let mut spans: Vec<String> = beginnings.map(|text| span(&text)).collect();
         spans.dedup();
         let start = format!("| `{word}` | ");
-        // The last two columns are written by people.
+        // People write the last two columns.
         let row = table.lines().find(|row| row.starts_with(&start));
         let mut columns = row.unwrap_or(" |  |  |").rsplitn(3, " | ");
         let (help, why) = (columns.next().unwrap(), columns.next().unwrap());

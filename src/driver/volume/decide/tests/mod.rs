@@ -1,4 +1,4 @@
-//! Each rule of `decide`, all of its cases, and all of its messages.
+//! Tests each rule of `decide`, all cases, and all messages.
 
 mod cipher;
 mod listed;

@@ -30,8 +30,8 @@ pub const GIB: u64 = 1 << 30;
 pub const EXTENT: u64 = 4 << 20;
 pub const NOW: u64 = 1_700_000_000;
 
-/// A change of the facts and the wish of a row, from an active and blank volume that nobody uses,
-/// wanted as ext4 for writing.
+/// A row's change of facts and wish. They begin as an active and blank volume that nobody uses, and the wish to write
+/// to an ext4.
 pub type Change = fn(&mut Facts, &mut Wish);
 
 pub fn blank() -> Facts {
@@ -128,7 +128,7 @@ pub fn row(at: &str, fs: &str, options: &str, super_options: &str) -> Row {
     Table::parse(&line).rows()[0].clone()
 }
 
-/// Nodes share its group, and lvmlockd says this of its lock.
+/// Nodes share the volume's group, and its lock has this state.
 pub fn shared(facts: &mut Facts, locks: LeaseState) {
     volume(facts).lock = Some(Lease {
         of: Some("a-b".into()),
@@ -139,7 +139,7 @@ pub fn shared(facts: &mut Facts, locks: LeaseState) {
 
 pub const ROOM: Bytes = Bytes::new(10 * GIB);
 
-/// It has 1 GiB, is to have 2, and there is room.
+/// The volume has 1 GiB and is to have 2 GiB, and there is room.
 pub fn larger(facts: &mut Facts, wish: &mut Wish) {
     volume(facts).size = Bytes::new(GIB);
     volume(facts).free = ROOM;
@@ -151,7 +151,7 @@ pub fn none(facts: &mut Facts) {
     facts.lvm = Some(Lvm::NoVolume);
 }
 
-/// The free space of its group, in extents of a byte.
+/// A group with so many bytes free, in extents of one byte.
 pub fn free(bytes: u64) -> Room {
     Room::Group(Group {
         name: "vg".to_owned(),
@@ -166,7 +166,7 @@ pub fn free(bytes: u64) -> Room {
     })
 }
 
-/// The same in extents of 4 MiB, and counted in them.
+/// A group with so many extents of 4 MiB free.
 pub fn extents(free: u64) -> Room {
     let Room::Group(mut group) = self::free(free.saturating_mul(EXTENT)) else {
         unreachable!()
@@ -184,7 +184,7 @@ pub fn raid1() -> Spread {
     Spread::of_options(&raid1_options())
 }
 
-/// There is none of its name, and one of 9 bytes may be made.
+/// The volume does not exist, and may be created with 9 bytes.
 pub fn absent(facts: &mut Facts, wish: &mut Wish) {
     none(facts);
     wish.group.create = true;
@@ -199,7 +199,7 @@ pub fn vg_pool() -> LvId {
     LvId::parse("vg/pool").unwrap()
 }
 
-/// The directory for the mount, where `vg0/db` is mounted already.
+/// `vg0/db` is mounted already at the directory for the mount.
 pub fn db() -> Occupied {
     Occupied {
         dir: "/var/lib/kubelet/plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/data"
@@ -240,7 +240,7 @@ pub fn mounted(facts: &mut Facts, at: &str, options: &str, super_options: &str) 
     });
 }
 
-/// A pod has a subvolume of it mounted.
+/// A pod has a subvolume of the btrfs mounted.
 pub fn mounted_btrfs(facts: &mut Facts, root: &str) {
     mounted(facts, POD, "rw", "rw");
     let last = uses(facts).mounts.last_mut().unwrap();
@@ -277,7 +277,7 @@ pub fn holds(facts: &mut Facts, fs: FsType, change: fn(&mut FilesystemState)) {
     facts.content = Some(Content::Filesystem(found));
 }
 
-/// It is on a disk with sectors of 4 KiB, and its filesystem was made for smaller ones.
+/// A disk with sectors of 4 KiB, and a filesystem that was made for smaller ones.
 pub fn larger_sectors() -> Sectors {
     Sectors {
         filesystem: Bytes::new(512),
@@ -286,7 +286,7 @@ pub fn larger_sectors() -> Sectors {
     }
 }
 
-/// LVM has so many bytes free for its metadata.
+/// LVM's metadata has so many bytes free.
 pub fn metadata(facts: &mut Facts, free: u64) {
     let free = Bytes::new(free);
     match (&mut facts.lvm, &mut facts.room) {
@@ -300,7 +300,7 @@ pub fn full_metadata(free: u64) -> Decision {
     Decision::Refuse(Reason::MetadataFull(Bytes::new(free)))
 }
 
-/// Only disks with small sectors fit, and they have so much free.
+/// Only disks with small sectors count, and so much is free on them.
 pub fn fitting(facts: &mut Facts, free: u64) {
     facts.ground.as_mut().unwrap().disks = Some(Fitting {
         sector: Some(Bytes::new(512)),
@@ -311,7 +311,7 @@ pub fn fitting(facts: &mut Facts, free: u64) {
     });
 }
 
-/// Another disk of its group is too small, and the others have so much free.
+/// Another disk of the group is too small, and so much is free on the others.
 pub fn beside_short(facts: &mut Facts, free: u64) {
     facts.ground.as_mut().unwrap().disks = Some(Fitting {
         sector: None,
@@ -330,20 +330,20 @@ pub fn short_disk() -> ShortDisk {
     }
 }
 
-/// It is a thick snapshot of a volume of this size.
+/// The volume is a thick snapshot of an origin with this size.
 pub fn thick_snapshot(facts: &mut Facts, of: u64) {
     let volume = volume(facts);
     volume.role = "public,snapshot,thicksnapshot".to_owned();
     (volume.origin, volume.origin_size) = (lv("origin"), Some(Bytes::new(of)));
 }
 
-/// The UUID of its LUKS2 header, and the tags of a volume that is encrypted.
+/// The UUID of the LUKS2 header, and then the tags of an encrypted volume.
 pub const LUKS: &str = "0b1c2d3e-0000-4000-8000-00000000abcd";
 pub const ENCRYPTED: &str =
     "flexvolume.fs=ext4:u,flexvolume.luks=0b1c2d3e-0000-4000-8000-00000000abcd";
 pub const ENCRYPTING: &str = "flexvolume.making=luks2:ext4:0b1c2d3e-0000-4000-8000-00000000abcd";
 
-/// A LUKS2 header with this UUID, of which so many copies are whole.
+/// A LUKS2 header with this UUID and so many whole copies.
 pub fn header(uuid: &str, whole: usize) -> Content {
     Content::Luks(Header {
         uuid: Some(uuid.to_owned()),
@@ -352,7 +352,7 @@ pub fn header(uuid: &str, whole: usize) -> Content {
     })
 }
 
-/// Both copies are whole, and say this.
+/// A LUKS2 header whose two copies are whole, with this change in both.
 pub fn says(uuid: &str, change: impl Fn(&mut Layout)) -> Content {
     let mut content = whole(uuid);
     if let Content::Luks(header) = &mut content {
@@ -361,25 +361,25 @@ pub fn says(uuid: &str, change: impl Fn(&mut Layout)) -> Content {
     content
 }
 
-/// As a luksFormat leaves it that is killed before it wrote the key slots.
+/// The header that a luksFormat leaves if it is killed before it writes the key slots.
 pub fn keyless(uuid: &str) -> Content {
     says(uuid, |layout| layout.keyslots.clear())
 }
 
-/// How luksFormat encrypts.
+/// The layout of a header that luksFormat has made.
 pub fn layout() -> Layout {
     layout_of(LAYOUT.as_bytes(), 16 << 10).unwrap()
 }
 
-/// It is to be opened first.
+/// The decision to open the volume for writing.
 pub const OPEN: Decision = Decision::Open { read_only: false };
 
-/// Its one segment, to be changed.
+/// The only segment of a layout, to change it.
 pub fn segment(layout: &mut Layout) -> &mut Segment {
     layout.segments.get_mut(&0).unwrap()
 }
 
-/// Its one key slot, to be changed.
+/// The only key slot of a layout, to change it.
 pub fn slot(layout: &mut Layout) -> &mut Keyslot {
     layout.keyslots.get_mut(&0).unwrap()
 }
@@ -396,7 +396,7 @@ pub fn reencrypting(layout: &mut Layout) {
         .insert("mandatory".into(), mandatory);
 }
 
-/// What the kernel has of a volume that is open.
+/// The kernel's table of an open volume.
 pub fn table() -> DmTable {
     DmTable {
         target: "crypt".into(),
@@ -413,7 +413,7 @@ pub fn whole(uuid: &str) -> Content {
     header(uuid, 2)
 }
 
-/// It is open, with the header of this UUID.
+/// The volume is open, with the header of this UUID.
 pub fn opened(facts: &mut Facts, uuid: &str) {
     let mut device = blank().device.unwrap();
     device.number.minor = 2;
@@ -429,13 +429,13 @@ pub fn opened(facts: &mut Facts, uuid: &str) {
     }
 }
 
-/// It is encrypted, and its header is as recorded.
+/// The volume is encrypted, and its header is the recorded one.
 pub fn encrypted(facts: &mut Facts) {
     tags(facts, ENCRYPTED);
     facts.content = Some(whole(LUKS));
 }
 
-/// The same, and it is open, with what it should have inside.
+/// The encrypted volume is open, with the recorded filesystem inside.
 pub fn encrypted_and_open(facts: &mut Facts) {
     encrypted(facts);
     opened(facts, LUKS);
@@ -447,7 +447,7 @@ pub fn holds_inside(facts: &mut Facts, content: Content) {
     facts.inside = Some(Decrypted { content, table });
 }
 
-/// A call was killed in the mkfs inside; or LVM's metadata was restored from then. It is open.
+/// A call was killed during the mkfs inside, or somebody restored LVM's metadata of that moment. The volume is open.
 pub fn cut_short_inside(facts: &mut Facts, wish: &mut Wish, inside: Content) {
     wish.encrypted = Some(true);
     encrypted_and_open(facts);
@@ -455,7 +455,7 @@ pub fn cut_short_inside(facts: &mut Facts, wish: &mut Wish, inside: Content) {
     holds_inside(facts, inside);
 }
 
-/// Blank inside, with these signs.
+/// The device inside looks blank, with these doubts.
 pub fn noise<const N: usize>(doubts: [Doubt; N]) -> Content {
     Content::Blank {
         zero: false,
@@ -476,7 +476,7 @@ pub fn young() -> Doubt {
     })
 }
 
-/// The backup of an ext that somebody has used.
+/// A backup superblock of an ext that somebody has used.
 pub fn used() -> Doubt {
     let Doubt::Backup(backup) = young() else {
         unreachable!()
@@ -514,7 +514,7 @@ pub fn claimed(facts: &mut Facts, hosts: bool) {
     facts.content = Some(Content::Claimed(Some(filesystem(FsType::Ext4, "u"))));
 }
 
-/// LVM says that somebody has it open.
+/// The openers of the volume. LVM says that somebody has it open.
 pub fn openers(facts: &mut Facts) -> &mut Openers {
     volume(facts).open = true;
     facts.openers.get_or_insert_default()

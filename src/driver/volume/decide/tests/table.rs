@@ -1,4 +1,4 @@
-//! Every rule of [`decide`], a row each.
+//! Every rule of [`decide`], one in each row.
 
 use nix::mount::MsFlags;
 

@@ -1,4 +1,4 @@
-//! Methods of the values that `decide` takes and gives.
+//! Tests methods of the facts and decisions.
 
 use super::sample::*;
 use crate::names::LvId;
@@ -12,8 +12,8 @@ type Change = fn(&mut Openers);
 #[test]
 #[rustfmt::skip] // a row is a line
 fn whether_a_device_is_free_and_whether_waiting_may_help() {
-    // Who has it; whether that is nobody; whether waiting may help where a filesystem is recorded; and
-    // where none is.
+    // Columns: the openers; whether nobody has the device open; whether waiting may help if a filesystem is recorded;
+    // and if none is.
     let cases: [(&str, Change, [bool; 3]); 8] = [
         ("nobody", |_| (), [true, false, false]),
         ("who reads", |o| o.processes = vec![process(false)], [false, false, true]),

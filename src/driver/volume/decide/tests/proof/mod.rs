@@ -1,5 +1,5 @@
-//! All cases of [`decide`], by representatives of everything that can be seen and wished: it is looked as
-//! the driver looks, level by level, and each level shows each of its representatives.
+//! Goes through all cases of [`decide`], with representatives of all facts and wishes. Like the driver, this looks
+//! level by level. Each level gives each of its representatives.
 
 mod promises;
 mod sights;
@@ -19,7 +19,7 @@ use crate::volume::decide::wish::{Purpose, Wish};
 use promises::{check, listed_inactive};
 use sights::*;
 
-/// Each purpose, type, kind of access and policy, each with each other.
+/// All combinations of purpose, type, access and policy.
 fn wishes() -> Vec<Wish> {
     let created = || Wish {
         group: VolumeGroup {
@@ -105,7 +105,7 @@ fn wishes() -> Vec<Wish> {
     all
 }
 
-/// Nothing was looked at yet.
+/// The facts before the first look.
 fn unseen() -> Facts {
     Facts {
         uses: None,
@@ -121,13 +121,14 @@ fn unseen() -> Facts {
 struct Cases {
     number: u64,
     reasons: BTreeSet<&'static str>,
-    /// How often each is decided: an encrypted volume is mounted, opened, made, or made inside.
+    /// How often each of four decisions on encrypted volumes came: mount, open, make the header, make the filesystem
+    /// inside.
     encrypted: [u64; 4],
     contents: Vec<Content>,
 }
 
 impl Cases {
-    /// Looks as far as the decision wants, with each representative of each level.
+    /// Looks as far as the decision needs, with each representative of each level.
     fn explore(&mut self, facts: &Facts, wish: &Wish, looked: &[Level]) {
         let decision = decide(facts, wish);
         self.number = self.number.saturating_add(1);
@@ -172,7 +173,7 @@ impl Cases {
         }
     }
 
-    /// All facts that a look at this level can give.
+    /// The facts after a look at this level, once for each of its representatives.
     fn sights(&self, facts: &Facts, wish: &Wish, level: Level) -> Vec<Facts> {
         let seen = |change: &dyn Fn(&mut Facts)| {
             let mut facts = facts.clone();
@@ -192,7 +193,7 @@ impl Cases {
             }
             Level::Lvm => {
                 let mut all: Vec<Facts> = ANSWERS.iter().map(|see| seen(see)).collect();
-                // What is, or is to be, encrypted meets only some of them.
+                // For a volume that is encrypted or is to be encrypted, only every fourth.
                 let is_short = is_open(facts) || wish.encrypted.is_some();
                 for odd in ODDITIES.iter().step_by(if is_short { 4 } else { 1 }) {
                     all.push(seen(&|f| {
@@ -218,7 +219,7 @@ impl Cases {
             Level::Ground => GROUNDS.iter().map(|see| seen(see)).collect(),
             Level::Room => ROOMS.iter().map(|see| seen(see)).collect(),
             Level::Openers => OPENERS.iter().map(|see| seen(see)).collect(),
-            // All others would make it long.
+            // With all contents, the proof would take too long.
             Level::Content if !is_simple(wish) => {
                 vec![seen(&|f| f.content = blank().content)]
             }
@@ -236,7 +237,7 @@ impl Cases {
                         })
                     })
                     .collect();
-                // Only the table is wrong.
+                // Here only the kernel's table is wrong.
                 let odd = DmTable {
                     cipher: "null".into(),
                     ..table()
@@ -253,8 +254,8 @@ impl Cases {
         }
     }
 
-    /// Each content with each record, permission and kind of disk. For an encrypted volume, or one that is to be
-    /// encrypted, only the combinations that a rule tells apart.
+    /// Each content with each record, permission and kind of disk. For a volume that is encrypted or is to be
+    /// encrypted: only combinations that differ for some rule.
     fn with_content(&self, facts: &Facts, wish: &Wish) -> Vec<Facts> {
         let mut all = Vec::new();
         let may_meet = |content: &Content, record: &str, permission: Permission| {
@@ -276,7 +277,7 @@ impl Cases {
                     facts.content = Some(content.clone());
                     volume(&mut facts).record = recorded(record, permission, content);
                     disk(&mut facts);
-                    // Of a volume that this call has made, it set the record itself.
+                    // If this call has created the volume, this is its only possible record.
                     if record.starts_with("flexvolume.new") {
                         let untouched = true;
                         all.push(Facts {
@@ -292,7 +293,7 @@ impl Cases {
     }
 }
 
-/// Whether of this wish only what counts for content is more than the default.
+/// Whether only those fields of this wish that matter for content differ from the default.
 fn is_simple(wish: &Wish) -> bool {
     !wish.subvolume && !wish.by_hand && wish.group == VolumeGroup::default() && wish.size.is_none()
 }

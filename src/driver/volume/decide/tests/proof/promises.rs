@@ -1,5 +1,4 @@
-//! The promises of docs/safety.md, as properties of each decision. They are written without the rules of
-//! `decide`.
+//! The promises of docs/safety.md, as properties of each decision. They do not use the rules of `decide`.
 
 use super::super::sample::{NOW, layout, table, volume};
 use super::sights::doubts;
@@ -14,7 +13,7 @@ use crate::volume::decide::uses::{Mounted, Openers, There};
 use crate::volume::decide::wish::{Purpose, Wish};
 use crate::volume::device::Failure;
 
-/// The promises, none of which goes by how `decide` comes to its decision.
+/// Checks the promises. None depends on how `decide` comes to its decision.
 #[allow(clippy::too_many_lines)] // one promise after the other
 pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
     let case = || format!("{decision:?}\n{facts:?}\n{wish:?}");
@@ -22,7 +21,7 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
         decision,
         Decision::Extend(_) | Decision::Mount(_) | Decision::Open { .. } | Decision::Make { .. }
     );
-    // What LVM may have given to another volume is not written.
+    // Space that LVM may have given to another volume is never written.
     let is_written = changes && !wish.read_only;
     assert!(!is_written || facts.outgrown.is_none(), "{}", case());
     match decision {
@@ -157,7 +156,7 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
         Decision::Ready if wish.purpose == Purpose::Device => {
             assert!(facts.device.is_some(), "{}", case());
         }
-        // It is large enough.
+        // The volume is large enough already.
         Decision::Ready if wish.purpose != Purpose::Filesystem => {}
         Decision::Ready => {
             let uses = facts.uses.as_ref().unwrap();
@@ -166,7 +165,7 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
                 let is_restricted = wish.restrictions(row) == row.restrictions();
                 assert!(is_restricted, "{}", case());
             } else {
-                // The pods of this name are bound from the global mount of another.
+                // The volume has a global mount under another name, from which the pods of this name are bound.
                 let mut globals = uses.mounts.iter().filter(|mounted| mounted.global);
                 let row = &globals.next().unwrap_or_else(|| panic!("{}", case())).row;
                 assert!(wish.global && is_as_wanted(row, facts, wish), "{}", case());
@@ -177,8 +176,8 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
     }
 }
 
-/// By what LVM said before this call activated the volume nothing is done but to mount the filesystem that the record
-/// names, and nothing is refused.
+/// An answer of LVM from before this call activated the volume leads to one thing only: the mount of the recorded
+/// filesystem. It never leads to a refusal.
 pub fn listed_inactive(facts: &Facts, wish: &Wish) {
     let facts = Facts {
         listed_inactive: true,
@@ -201,7 +200,7 @@ pub fn listed_inactive(facts: &Facts, wish: &Wish) {
     }
 }
 
-/// What is mounted is what the pod asks for, also if it was mounted for another.
+/// The mounted filesystem is the one that the pod asks for, even if it was mounted for another pod.
 fn is_as_wanted(row: &Row, facts: &Facts, wish: &Wish) -> bool {
     let is_open = facts.uses.iter().any(|uses| uses.inside.is_some());
     wish.not_allowed.is_none()
@@ -210,7 +209,7 @@ fn is_as_wanted(row: &Row, facts: &Facts, wish: &Wish) -> bool {
         && wish.encrypted.is_none_or(|is| is == is_open)
 }
 
-/// Nothing speaks against it that one more pod has what others have mounted.
+/// Nothing forbids that one more pod gets a filesystem that others have mounted.
 fn is_for_one_more(row: &Row, facts: &Facts, wish: &Wish) -> bool {
     let uses = facts.uses.as_ref().unwrap();
     let made = |volume: &Volume| volume.record.made.is_some();
@@ -235,7 +234,8 @@ fn is_on_its_sectors(facts: &Facts) -> bool {
     !matches!(content, Some(Content::Filesystem(found)) if !fits(&found.sectors))
 }
 
-/// What is mounted is inside, by the header of the record; or it is plain, and nothing wants it otherwise.
+/// The mounted filesystem is either inside the recorded LUKS2 header, or plain, and then neither record nor wish says
+/// encrypted.
 fn is_of_wanted_kind(facts: &Facts, wish: &Wish) -> bool {
     let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());
     let record = &volume_of(facts).record;
@@ -251,7 +251,8 @@ fn has_key(wish: &Wish) -> bool {
     wish.encrypted != Some(false) && wish.has_key
 }
 
-/// Its header, and the header that it is open with, are the recorded one. Both use the driver's cipher.
+/// The volume's header, and the header with which it was opened, are the recorded one. Both encrypt with the driver's
+/// cipher.
 fn has_its_header(facts: &Facts) -> bool {
     let uuid = volume_of(facts).record.luks_uuid();
     let is_in_words = |header: &Header| header.layouts.iter().all(|one| *one == Ok(layout()));
@@ -270,13 +271,13 @@ fn volume_of(facts: &Facts) -> &Volume {
     facts.volume().unwrap()
 }
 
-/// Nothing else can be taken for a part of it.
+/// The filesystem has no part on another device.
 fn is_one_filesystem(facts: &Facts) -> bool {
     let content = facts.top_content();
     !matches!(content, Some(Content::Filesystem(found)) if found.is_part)
 }
 
-/// All was looked at, and no answer is one that nobody could give.
+/// Everything was looked at, and nothing is wrong with the volume.
 pub fn is_known_and_well(facts: &Facts) -> bool {
     let Some(Lvm::Volume {
         volume,
@@ -323,7 +324,7 @@ pub fn is_known_and_well(facts: &Facts) -> bool {
         && is_read
 }
 
-/// docs/safety.md: mkfs runs only on what is blank beyond doubt, or is what its own mkfs left.
+/// docs/safety.md: mkfs runs only on a volume that is certainly blank, or holds what the driver's own mkfs left.
 pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
     let volume = volume_of(facts);
     let record = &volume.record;
@@ -365,7 +366,7 @@ pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
                 && record.made.is_none()
                 && record.making.as_deref() == Some(found.filesystem.fs.as_str())
         }
-        // Nobody can open it; or it is open, and nothing of anybody's is inside.
+        // Either nobody can open the header, or it is open and nobody's data is inside.
         Content::Luks(header) => {
             let is_of_somebody = |one: &Doubt| match one {
                 Doubt::Mark(_) | Doubt::Recorded(_) => true,
@@ -397,7 +398,7 @@ pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
         && is_blank
 }
 
-/// A volume that is formatted without a permission is formatted with any. One that needs a permission is not
+/// A volume that is formatted without a permission is also formatted with one. A volume that needs a permission is not
 /// formatted without it.
 pub fn without_one_permission(facts: &Facts, wish: &Wish) {
     let mut less = facts.clone();
@@ -418,14 +419,15 @@ pub fn without_one_permission(facts: &Facts, wish: &Wish) {
     assert_eq!(is_made, !needs, "{facts:?}");
 }
 
-/// One thing more that speaks against it, and it is not formatted.
+/// With one doubt more, the volume is not formatted.
 pub fn with_one_doubt_more(facts: &Facts, wish: &Wish) {
     let mut more = facts.clone();
     let Some(Content::Blank { doubts, zero }) = &mut more.content else {
         return;
     };
     *zero = false;
-    // Of what this call has just made, only what lvcreate wiped is not a removed volume's.
+    // If this call has just created the volume, a mark may be a removed volume's. Data where lvcreate has wiped is a
+    // doubt even then.
     doubts.push(if facts.untouched {
         Doubt::Data(0)
     } else {
@@ -438,8 +440,8 @@ pub fn with_one_doubt_more(facts: &Facts, wish: &Wish) {
     );
 }
 
-/// The same without what the half of an ext may leave, or a removed volume where this call has just
-/// made this one.
+/// The doubts that remain: without those that a half-made ext may leave, and those of a removed volume if this call has
+/// just created this one.
 fn doubts_left(facts: &Facts) -> Vec<Doubt> {
     let volume = volume_of(facts);
     let of_mke2fs = volume.record.making.as_deref() == Some("ext4");

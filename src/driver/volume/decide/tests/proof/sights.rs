@@ -1,4 +1,4 @@
-//! Representatives of all that can be seen of a volume.
+//! Representatives of all facts about a volume.
 
 use super::super::sample::*;
 use crate::lvm::{LeaseState, Merge, Record};
@@ -8,7 +8,7 @@ use crate::volume::decide::facts::{Content, Facts, FilesystemState, Ground, Lvm,
 use crate::volume::decide::uses::{Elsewhere, Occupied, Openers, There};
 use crate::volume::device::Failure;
 
-/// One thing that can be seen, from the sight of a volume that is blank, active and nobody's.
+/// A change of the facts about a blank and active volume that nobody uses.
 pub type See = fn(&mut Facts);
 
 pub const DEVICES: [See; 3] = [
@@ -91,7 +91,7 @@ pub const ANSWERS: [See; 4] = [
     |f| f.lvm = Some(Lvm::NoVolume),
 ];
 
-/// Rooms in which an absent volume may be created.
+/// Grounds on which a volume may grow.
 pub const GROUNDS: [See; 9] = [
     |f| {
         f.ground = Some(Ground {
@@ -145,7 +145,7 @@ pub const ROOMS: [See; 6] = [
     |f| pool(f, 1.0, 1.0, ""),
 ];
 
-/// Faults of a volume that LVM shows.
+/// Faults of a volume that LVM reports.
 pub const ODDITIES: [See; 29] = [
     |_| (),
     |f| volume(f).layout = "thin,pool".into(),
@@ -214,7 +214,7 @@ pub const OPENERS: [See; 10] = [
     },
 ];
 
-/// Each part of a record, alone and together.
+/// The parts of a record, alone and together.
 pub const RECORDS: [&str; 14] = [
     "",
     "flexvolume.new",
@@ -232,7 +232,7 @@ pub const RECORDS: [&str; 14] = [
     ENCRYPTING,
 ];
 
-/// Those that matter to what is, or is to be, encrypted.
+/// The records that matter for a volume that is encrypted or is to be encrypted.
 pub const OF_LUKS: [&str; 5] = [
     "",
     "flexvolume.making=ext4",
@@ -241,7 +241,7 @@ pub const OF_LUKS: [&str; 5] = [
     ENCRYPTING,
 ];
 
-/// The evidence that an operator gave up.
+/// The permissions: which evidence they overrule, and when they were given.
 pub const PERMISSIONS: [Permission; 6] = [
     Permission::None,
     Permission::Named(NOW),
@@ -254,11 +254,11 @@ pub const PERMISSIONS: [Permission; 6] = [
 #[derive(Clone, Copy, PartialEq)]
 pub enum Permission {
     None,
-    /// Just what speaks against it, at this time.
+    /// Exactly the present doubts, given at this time.
     Named(u64),
-    /// Something else.
+    /// Other doubts, given at this time.
     Others(u64),
-    /// It names nothing, as an older driver's.
+    /// A permission of an older driver, which names no doubts.
     Nothing,
 }
 
@@ -303,7 +303,7 @@ pub fn unseen_pool(facts: &mut Facts) {
     }
 }
 
-/// Blank with each set of doubts, each filesystem in each state, and all else.
+/// Blank with each set of doubts, each filesystem in each state, and each other content.
 pub fn contents() -> Vec<Content> {
     let single = [
         Doubt::Mark("an ext superblock".into()),
@@ -378,7 +378,7 @@ pub fn contents() -> Vec<Content> {
     all
 }
 
-/// The doubts against formatting it.
+/// The doubts about formatting a volume with this record and content.
 pub fn doubts(record: &Record, content: &Content) -> Vec<Doubt> {
     let held = record.made.as_ref();
     let held = held.map(|made| Doubt::Recorded(made.clone()));
