@@ -118,7 +118,7 @@ impl<'a> Processes<'a> {
         Ok(watched)
     }
 
-    /// Waits for the end of a tool's process, up to the command's limit, and judges how the process ended.
+    /// Waits until a tool's process ends, up to the command's limit. Returns its output, or how it failed.
     fn end(
         &self,
         command: &Command,
@@ -197,7 +197,7 @@ impl Tools for Processes<'_> {
     }
 }
 
-/// What a process has printed, if its exit code is one that the command accepts.
+/// The output of a process. Fails if the command does not accept the exit code.
 fn output(command: &Command, watched: Watched, status: ExitStatus) -> Result<Output, ToolError> {
     let code = status
         .code()

@@ -12,9 +12,9 @@ use std::time::Duration;
 /// The time limit for asking LVM why this node cannot use a group.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Adds why an LVM command failed or did not end. If the command failed, that is what keeps this node from the group: it is
-/// another host's, or nodes share it. If the command was stopped at its limit, that is what it waited for. `vg` is `None`
-/// for a command on all groups.
+/// Adds the cause to the error of an LVM command. If the command failed: why this node cannot use the group, for
+/// example because it is another host's. If the command was stopped at its limit: what it waited for. `vg`: `None` for
+/// a command on all groups.
 pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Error {
     // This can stop a command on any group, since LVM's global lock is in a shared group.
     if has_lvmlockd(host)
@@ -46,7 +46,7 @@ pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Err
     Error::from(error).context(cause.unwrap_or_else(|| outside_waits(host.kernel, effect)))
 }
 
-/// An open encrypted volume on which LVM waits. LVM's own locks tell nothing then.
+/// The message if LVM waits for an open encrypted volume. LVM's own locks do not show this cause.
 fn inside_waits(kernel: &Kernel) -> Option<String> {
     let name = suspended_inside(kernel)?;
     let refresh = LvId::from_dm_name(&name);
@@ -76,8 +76,8 @@ fn device_waits(kernel: &Kernel) -> Option<String> {
     ))
 }
 
-/// What LVM waits for that is not the kernel's device mapper: a disk, or udev, which a command that only reads does not
-/// need.
+/// The message if LVM waits neither for a lock nor for a suspended device: then it waits for a disk or for udev. A
+/// command that only reads does not need udev.
 fn outside_waits(kernel: &Kernel, effect: Effect) -> String {
     if effect == Effect::Reads {
         return "LVM waits, perhaps for a disk: check that each answers (`pvs`, `dmesg`)"

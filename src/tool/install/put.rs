@@ -142,7 +142,7 @@ fn prepare(host: &Host, layout: &InstallLayout, new: &New) -> Result<Ready> {
     })
 }
 
-/// Fails if a config that is kept says another mode than the person who installs.
+/// Fails if the config that is kept has another mode than the person asks for.
 fn require_wanted_mode(dir: &DriverDir, new: &New, config: &NewConfig, init: &Init) -> Result<()> {
     if new
         .attach
@@ -162,7 +162,7 @@ fn require_wanted_mode(dir: &DriverDir, new: &New, config: &NewConfig, init: &In
     )
 }
 
-/// Gives another driver that is there the name under which it is kept, unless it has that name already.
+/// If another driver is installed there, gives it the name under which it is kept, unless it has that name already.
 fn stage_original(layout: &InstallLayout) -> Result<()> {
     let InstallLayout { dir, staged, .. } = layout;
     if is_original(dir)? {
@@ -213,7 +213,7 @@ fn commit(layout: &InstallLayout, new: &New, ready: &Ready) -> Result<()> {
     }
 }
 
-/// Says what is in place now.
+/// Prints which files are in place now.
 fn tell(layout: &InstallLayout, ready: &Ready) {
     let dir = &layout.dir;
     say("installed", dir.exe.shown());

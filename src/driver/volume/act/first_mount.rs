@@ -123,7 +123,7 @@ impl FirstMount<'_> {
         lvm::retag(host, self.volume.target(), &tags, Some(self.lock))
     }
 
-    /// Mounts the filesystem, and does what comes after its mount. Returns warnings to show although the call succeeded.
+    /// Mounts the filesystem, and then records and grows it. Returns warnings to show although the call succeeded.
     fn mount(&self) -> Result<Vec<String>> {
         let Subject { host, id, .. } = self.job.subject;
         let how = &self.how;
@@ -153,8 +153,8 @@ impl FirstMount<'_> {
         Ok(self.finish())
     }
 
-    /// Records a filesystem that has just been mounted, and grows it if the volume was extended. The volume is mounted
-    /// with its data, so a failure is a warning, and the pod starts. Returns the warnings.
+    /// Records a filesystem that has just been mounted, and grows it if it is smaller than its device. The volume is
+    /// mounted with its data, so a failure is only a warning, and the pod starts. Returns the warnings.
     fn finish(&self) -> Vec<String> {
         let Subject { host, id, .. } = self.job.subject;
         let (how, volume) = (&self.how, &self.volume);

@@ -191,7 +191,7 @@ pub fn of_filesystem(
     }))
 }
 
-/// Fails if the device ends before the filesystem does. btrfs itself checks whether it is larger than its device.
+/// Fails if the filesystem is larger than its device. A btrfs is not judged here, since btrfs itself checks this.
 fn require_whole(facts: &Facts, found: &FilesystemState, volume: &Volume) -> Result<(), Reason> {
     let fs = found.filesystem.fs;
     if found.covers <= found.device || fs == FsType::Btrfs {
@@ -223,7 +223,8 @@ fn require_small_blocks(facts: &Facts, found: &FilesystemState) -> Result<(), Re
     })
 }
 
-/// When the filesystem is grown to the size of its device: a size that LVM gave the volume while it was mounted nowhere.
+/// Whether and when the filesystem is grown to the size of its device. It is smaller if somebody extended the volume
+/// while it was mounted nowhere.
 fn growth_at_mount(found: &FilesystemState, wish: &Wish) -> Grow {
     let fs = found.filesystem.fs;
     let missing = found.device.get().saturating_sub(found.covers.get());

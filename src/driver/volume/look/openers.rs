@@ -185,7 +185,7 @@ impl Openings {
         })
     }
 
-    /// The openings of a device by processes: a process that has it open twice is there twice.
+    /// The processes that have a device open, once for each descriptor.
     fn processes(&self, kernel: &Kernel, device: &Device) -> Vec<Opener> {
         let files = self.files.get_or_init(|| holders::of_devices(kernel));
         let files = files.iter().filter(|(number, _)| *number == device.number);
@@ -193,7 +193,7 @@ impl Openings {
     }
 }
 
-/// Each process once, those that write before the others: a message names the first ones.
+/// Each process once. Writers come first, since a message names only the first ones.
 fn writers_first(mut openings: Vec<Opener>) -> Vec<Opener> {
     openings.sort_by_key(|opener| (!opener.writes, opener.pid));
     openings.dedup_by_key(|opener| opener.pid);
