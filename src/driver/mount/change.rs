@@ -3,7 +3,7 @@
 use super::advice::{busy, has_unknown_features, too_many_mounts, twin, unwritable, without_data};
 use super::alone;
 use super::table::{Row, Table, mounted_at};
-use crate::host::{Command, DeviceNumber, Host, Kernel, KernelLog, Lock, Node};
+use crate::host::{Command, DeviceNumber, Host, Kernel, KernelLog, Lock, Node, ToolError};
 use crate::names::{Filesystem, FsType, LvId, Shown};
 use crate::options::MountOptions;
 use crate::reply::after_undo;
@@ -57,34 +57,48 @@ pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Re
         return require_mounted(host, source, dir);
     };
     let said = log.about(&format!("dm-{}", source.number.minor));
-    let is_twin = fs == FsType::Btrfs && error.to_string().contains("File exists");
-    let is_full = error.to_string().contains("No space left on device");
-    let too_many = is_full.then(|| too_many_mounts(host.kernel)).flatten();
+    // Counted before the undo, which may end a mount.
+    let too_many = is_full(&error).then(|| too_many_mounts(host.kernel));
+    let undo = ensure_unmounted(host, dir);
+    let advice = too_many.flatten().or_else(|| advice(source, &error, &said));
     let mut error = Error::from(error);
     if !said.is_empty() {
         error = error.context(format!("the kernel says \"{said}\""));
     }
-    let undo = ensure_unmounted(host, dir);
     let error = after_undo(error, undo).context(format!(
         "mounting {id} on {} (see also `dmesg`)",
         dir.shown()
     ));
-    Err(if is_twin {
-        error.context(twin(source))
-    } else if let Some(too_many) = too_many {
-        error.context(too_many)
-    } else if has_unknown_features(&said) {
-        let helps = without_data(fs, id, node.name != id.device());
-        error.context(if source.is_new {
-            format!("this call has made {fs} on {id} with features that this node's kernel does not know. {helps}")
-        } else {
-            format!(
-                "{id} has a filesystem with features that this node's kernel does not know: mount it on \
-                 a node with a newer kernel. {helps}"
-            )
-        })
+    Err(match advice {
+        Some(advice) => error.context(advice),
+        None => error,
+    })
+}
+
+fn is_full(error: &ToolError) -> bool {
+    error.to_string().contains("No space left on device")
+}
+
+/// Advice for a mount that failed, if its cause is known by the words of mount(8) or of the kernel.
+fn advice(source: &Source, error: &ToolError, said: &str) -> Option<String> {
+    let Source { id, node, .. } = *source;
+    let fs = source.filesystem.fs;
+    if fs == FsType::Btrfs && error.to_string().contains("File exists") {
+        return Some(twin(source));
+    }
+    if !has_unknown_features(said) {
+        return None;
+    }
+    let helps = without_data(fs, id, node.name != id.device());
+    Some(if source.is_new {
+        format!(
+            "this call has made {fs} on {id} with features that this node's kernel does not know. {helps}"
+        )
     } else {
-        error
+        format!(
+            "{id} has a filesystem with features that this node's kernel does not know: mount it on a node with a newer \
+             kernel. {helps}"
+        )
     })
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 
 use crate::host::Lock;
 use crate::lvm::{self, Found, Volume};
@@ -168,27 +168,7 @@ impl Job<'_> {
                 return Err(Refusal::of(id, reason).into());
             }
         }
-        activated.map_err(|error| {
-            // A killed lvcreate may leave a thin volume that is in LVM's metadata but not in its pool, or a RAID
-            // volume that is not ready.
-            if volume.record.new {
-                return error.context(format!(
-                    "the tag of {id} says that nobody has used it yet. If lvcreate was cut short just now (`lvs -o \
-                     lv_time {id}` says when that was), run `lvremove {id}`, and it is made again. If vgcfgrestore \
-                     has brought the tag back, data may be there"
-                ));
-            }
-            match volume.pool_id() {
-                // Before LVM activates the pool, it runs thin_check on the pool's metadata. Source: lvmthin(7),
-                // "Metadata check and repair".
-                Some(pool) => error.context(format!(
-                    "LVM's words follow; if they ask for a repair of the thin pool {pool}, end the pods of its \
-                     volumes, and run `{}`",
-                    repair_pool(&pool)
-                )),
-                None => error,
-            }
-        })?;
+        activated.map_err(|error| not_activated(&volume, error))?;
         self.wait_for_device().map(|()| None)
     }
 
@@ -219,6 +199,29 @@ impl Job<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Adds advice to the error of an activation. A killed lvcreate may leave a thin volume that is in LVM's metadata but not
+/// in its pool, or a RAID volume that is not ready.
+fn not_activated(volume: &Volume, error: Error) -> Error {
+    let id = &volume.id;
+    if volume.record.new {
+        return error.context(format!(
+            "the tag of {id} says that nobody has used it yet. If lvcreate was cut short just now (`lvs -o lv_time {id}` \
+             says when that was), run `lvremove {id}`, and it is made again. If vgcfgrestore has brought the tag back, \
+             data may be there"
+        ));
+    }
+    match volume.pool_id() {
+        // Before LVM activates the pool, it runs thin_check on the pool's metadata. Source: lvmthin(7), "Metadata check
+        // and repair".
+        Some(pool) => error.context(format!(
+            "LVM's words follow; if they ask for a repair of the thin pool {pool}, end the pods of its volumes, and run \
+             `{}`",
+            repair_pool(&pool)
+        )),
+        None => error,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 
 use crate::config::Config;
 use crate::crypt::{self, HEADER_SIZE, Header, require_dm_crypt};
@@ -91,23 +91,27 @@ pub fn open(job: &Job, seen: &mut Look, read_only: bool, lock: &Lock) -> Result<
         read_only,
     };
     let opened = open_device(job, &what, &key, lock).map(drop);
-    opened.map_err(|error| {
-        let error = match require_dm_crypt(host.kernel) {
-            Ok(()) => error,
-            Err(lacking) => error.context(lacking),
-        };
-        if is_made || error.is::<ToolError>() {
-            return error;
-        }
-        let name = device.path.shown();
-        error.context(format!(
-            "the tag of {id} says that it is being encrypted: a call was killed then, or vgcfgrestore brought back LVM's \
-             metadata of then, and data is inside. Its passphrase tells, which may have changed since: try each \
-             (`cryptsetup open --test-passphrase {name}`). Only if {id} has never been mounted, run `wipefs --all {name} \
-             && {} allow-format {id}`",
-            own_name()
-        ))
-    })
+    opened.map_err(|error| not_opened(job.subject, &device, is_made, error))
+}
+
+/// Adds advice to the error of an encrypted volume that cannot be opened. `is_made`: the record has its LUKS2 header.
+fn not_opened(subject: Subject, device: &Device, is_made: bool, error: Error) -> Error {
+    let Subject { host, id, .. } = subject;
+    let error = match require_dm_crypt(host.kernel) {
+        Ok(()) => error,
+        Err(lacking) => error.context(lacking),
+    };
+    if is_made || error.is::<ToolError>() {
+        return error;
+    }
+    let name = device.path.shown();
+    error.context(format!(
+        "the tag of {id} says that it is being encrypted: a call was killed then, or vgcfgrestore brought back LVM's \
+         metadata of then, and data is inside. Its passphrase tells, which may have changed since: try each \
+         (`cryptsetup open --test-passphrase {name}`). Only if {id} has never been mounted, run `wipefs --all {name} \
+         && {} allow-format {id}`",
+        own_name()
+    ))
 }
 
 /// Makes a LUKS2 header on a volume that nobody uses, and opens it. Returns the device inside, with the permit to make

@@ -5,7 +5,7 @@ use super::facts::{Ground, Pool, Room, Sectors, ShortDisk};
 use super::reason::{Needed, Reason};
 use super::wish::Wish;
 use crate::crypt::HEADER_SIZE;
-use crate::lvm::{Spread, Volume};
+use crate::lvm::{Group, Spread, Volume};
 use crate::names::Bytes;
 
 /// How many bytes a change of a volume may add to LVM's metadata: its tags, the command that LVM notes, a segment, and
@@ -40,35 +40,40 @@ pub fn absent(room: Option<&Room>, wish: &Wish) -> Ruling {
     }
     let whole = match room {
         None => return Ok(Decision::Look(Level::Room)),
-        Some(Room::Group(group)) => {
-            let spread = Spread::of_options(&wish.group.lvcreate_options);
-            let whole = spread.whole(size, group.extent);
-            require_allowed(whole, wish)?;
-            let needed = Needed {
-                size: whole,
-                more: spread.takes(whole, group.extent),
-                free: group.free,
-                has: Bytes::default(),
-                sector: None,
-                short: ShortDisk::first(&group.disks),
-            };
-            require_room(needed, group.free, wish)?;
-            // Two changes: the volume is created, and its filesystem recorded.
-            require_metadata_room(group.metadata_free, 2)?;
-            whole
-        }
-        // A thin volume takes nothing from the group.
-        Some(Room::Pool(pool)) => {
-            let whole = match pool {
-                Pool::Seen(pool) => Spread::LINEAR.whole(size, pool.extent),
-                Pool::Unseen(_) => size,
-            };
-            require_allowed(whole, wish)?;
-            require_usable_pool(pool, wish)?;
-            whole
-        }
+        Some(Room::Group(group)) => size_of_new(size, group, wish)?,
+        Some(Room::Pool(pool)) => size_of_new_thin(size, pool, wish)?,
     };
     Ok(Decision::Create(whole))
+}
+
+/// The size that a volume of the group gets: whole extents, for which the group must have room.
+fn size_of_new(size: Bytes, group: &Group, wish: &Wish) -> Result<Bytes, Reason> {
+    let spread = Spread::of_options(&wish.group.lvcreate_options);
+    let whole = spread.whole(size, group.extent);
+    require_allowed(whole, wish)?;
+    let needed = Needed {
+        size: whole,
+        more: spread.takes(whole, group.extent),
+        free: group.free,
+        has: Bytes::default(),
+        sector: None,
+        short: ShortDisk::first(&group.disks),
+    };
+    require_room(needed, group.free, wish)?;
+    // Two changes: the volume is created, and its filesystem recorded.
+    require_metadata_room(group.metadata_free, 2)?;
+    Ok(whole)
+}
+
+/// The size that a thin volume gets, which takes nothing from the group.
+fn size_of_new_thin(size: Bytes, pool: &Pool, wish: &Wish) -> Result<Bytes, Reason> {
+    let whole = match pool {
+        Pool::Seen(pool) => Spread::LINEAR.whole(size, pool.extent),
+        Pool::Unseen(_) => size,
+    };
+    require_allowed(whole, wish)?;
+    require_usable_pool(pool, wish)?;
+    Ok(whole)
 }
 
 /// Fails if the device's sectors are too large for the filesystem.
@@ -82,7 +87,6 @@ pub fn require_sectors(sectors: &Sectors) -> Result<(), Reason> {
 /// Decides whether to extend the volume to `size`, on disks that have the space, and sectors that its filesystem
 /// allows. A volume never becomes smaller.
 pub fn of_size(volume: &Volume, size: Bytes, ground: &Ground, wish: &Wish) -> Ruling {
-    let (has, extent, spread) = (volume.size, volume.extent, volume.spread);
     let is_large = size <= volume.device_size();
     // A failed lvextend may have changed LVM's metadata, but not the device.
     if is_large && ground.device.is_none_or(|device| size <= device) {
@@ -93,7 +97,7 @@ pub fn of_size(volume: &Volume, size: Bytes, ground: &Ground, wish: &Wish) -> Ru
         return Err(Reason::ShortDisk(short.clone()));
     }
     if is_large {
-        return Ok(Decision::Extend(has));
+        return Ok(Decision::Extend(volume.size));
     }
     if volume.is_thick_snapshot() {
         let origin = volume.origin.as_ref().map(ToString::to_string);
@@ -102,30 +106,38 @@ pub fn of_size(volume: &Volume, size: Bytes, ground: &Ground, wish: &Wish) -> Ru
             size: volume.device_size(),
         });
     }
-    let wanted = size;
-    let size = spread.whole(size, extent);
-    let of_group = |size| spread.takes(size, extent).get();
-    let more = Bytes::new(of_group(size).saturating_sub(of_group(has)));
-    require_allowed(size, wish)?;
-    if let Some(largest) = ground.largest.filter(|largest| wanted > *largest) {
+    let whole = volume.spread.whole(size, volume.extent);
+    require_allowed(whole, wish)?;
+    if let Some(largest) = ground.largest.filter(|largest| size > *largest) {
         return Err(Reason::FilesystemLimit(largest));
     }
     // A thin volume takes nothing from the group.
     if volume.pool.is_none() {
-        let fitting = ground.disks.as_ref();
-        let needed = Needed {
-            size,
-            more,
-            free: fitting.map_or(volume.free, |fitting| fitting.free),
-            has,
-            sector: fitting.and_then(|fitting| fitting.sector),
-            short: fitting.and_then(|fitting| fitting.short.clone()),
-        };
-        let free = fitting.map_or(volume.free, |fitting| fitting.of_group);
-        require_room(needed, free, wish)?;
+        require_room_to_grow(volume, whole, ground, wish)?;
     }
     require_metadata_room(volume.metadata_free, 1)?;
-    Ok(Decision::Extend(size))
+    Ok(Decision::Extend(whole))
+}
+
+fn require_room_to_grow(
+    volume: &Volume,
+    size: Bytes,
+    ground: &Ground,
+    wish: &Wish,
+) -> Result<(), Reason> {
+    let (has, extent, spread) = (volume.size, volume.extent, volume.spread);
+    let of_group = |size| spread.takes(size, extent).get();
+    let fitting = ground.disks.as_ref();
+    let needed = Needed {
+        size,
+        more: Bytes::new(of_group(size).saturating_sub(of_group(has))),
+        free: fitting.map_or(volume.free, |fitting| fitting.free),
+        has,
+        sector: fitting.and_then(|fitting| fitting.sector),
+        short: fitting.and_then(|fitting| fitting.short.clone()),
+    };
+    let free = fitting.map_or(volume.free, |fitting| fitting.of_group);
+    require_room(needed, free, wish)
 }
 
 /// Fails if the config allows no volume of this size.
