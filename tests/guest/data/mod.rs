@@ -1,5 +1,6 @@
 //! Data is kept: whatever is on a volume, and whatever happens to its disk, its name and its LVM.
 
+mod caches;
 mod clock;
 mod creation;
 mod damaged;

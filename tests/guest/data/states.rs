@@ -136,7 +136,7 @@ fn what_lvm_rebuilds_keeps_what_is_written() {
 }
 
 /// A number of a device's table, of sectors, in bytes.
-fn sectors(device: &str, column: usize) -> u64 {
+pub fn sectors(device: &str, column: usize) -> u64 {
     let table = sh(&format!("dmsetup table {device}"));
     let number = table.split(' ').nth(column - 1).unwrap();
     number.parse::<u64>().unwrap() * 512

@@ -221,6 +221,14 @@ fn not_activated(volume: &Volume, error: Error) -> Error {
              `{}`",
             repair_pool(&pool)
         )),
+        // LVM runs cache_check on the cache's metadata, too. If that fails, LVM may leave a part of the cache active,
+        // and then names only that part at the next try.
+        None if volume.cache() == Some("cache") => error.context(format!(
+            "LVM's words follow; if they ask for a manual repair, or name an active part of the cache, see which mode \
+             the cache has (`lvs -o cache_mode,pool_lv {id}`). With writethrough the other disks have all data, and \
+             `lvconvert --uncache {id}` keeps it. With writeback what was not written back is only in the cache: copy \
+             all disks first. docs/on-call.md has more (\"activating\")"
+        )),
         None => error,
     }
 }
