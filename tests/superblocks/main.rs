@@ -12,8 +12,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::process::{self, Command};
 
+use driver::fs::Past;
 use driver::fs::alone::named;
-use driver::fs::scan::{Examination, Extent, Past, examine};
+use driver::fs::scan::{Examination, Extent, examine};
 use driver::fs::superblock::{Family, Superblock, read_primary};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use support::{needs, sh};

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use humantime::format_rfc3339_seconds;
 use serde::{Deserialize, Serialize};
 
-use super::scan::Past;
+use super::past::Past;
 use super::superblock::{Fields, ReadAt, bytes, ext_backup};
 use crate::names::Shown;
 

@@ -1,7 +1,7 @@
 //! Signs of data that count only inside an encrypted volume, where a removed volume cannot have left them. They carry
 //! no time, so on a plain volume they may be such remains.
 
-use super::scan::Past;
+use super::past::Past;
 use super::superblock::{Fields, btrfs, xfs};
 
 /// The offsets of the pages where xfs and btrfs keep copies of their superblocks on a device of `size` bytes.

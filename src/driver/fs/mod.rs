@@ -4,6 +4,7 @@ pub mod alone;
 mod backup;
 mod blkid;
 mod inside;
+mod past;
 pub mod scan;
 mod signatures;
 pub mod superblock;
@@ -19,10 +20,10 @@ pub const FLUSH: &str = "flush";
 
 pub use backup::Backup;
 pub use blkid::{Probed, has_several, probe, probe_filesystems};
+pub use past::Past;
 pub(crate) use scan::asked;
 pub use scan::{
-    Examination, Extent, Opened, Past, TINY, Unreadable, ZEROED, scan, superblock_of,
-    superblock_of_new,
+    Examination, Extent, Opened, TINY, Unreadable, ZEROED, scan, superblock_of, superblock_of_new,
 };
 pub use superblock::{Condition, Family, Superblock};
 pub use tools::{IF_E2FSCK_IS_OLD, has_errors};

@@ -1,12 +1,9 @@
 //! Examines a device that may be blank: reads every place where data leaves signs, and looks for copies of superblocks.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::fs::File;
-use std::num::ParseIntError;
 use std::ops::Range;
 use std::path::Path;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -15,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::backup::{Backup, is_unused};
 use super::inside;
+use super::past::Past;
 use super::signatures;
 use super::superblock::{ReadAt, Superblock, fill};
 use crate::host::{Command, Host, Pages};
@@ -84,38 +82,6 @@ pub struct Unreadable {
     pub offset: u64,
     pub error: String,
 }
-
-/// Which remains of removed volumes a device may hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Past {
-    /// Remains that are older than this volume, which was created at this time, in seconds since the epoch. 0: the time
-    /// is not known.
-    Before(u64),
-    /// None: this is the device inside an encrypted volume, and each such volume has its own key.
-    Nothing,
-}
-
-impl FromStr for Past {
-    type Err = ParseIntError;
-
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        match word {
-            NOTHING => Ok(Self::Nothing),
-            time => time.parse().map(Self::Before),
-        }
-    }
-}
-
-impl fmt::Display for Past {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Before(time) => time.fmt(f),
-            Self::Nothing => f.write_str(NOTHING),
-        }
-    }
-}
-
-const NOTHING: &str = "nothing";
 
 /// A device that is open, and its name.
 pub type Opened<'a> = (&'a Arc<File>, &'a Path);

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::report::{Group, LV_FIELDS, ask, read, read_with_warnings};
+use super::group::Group;
+use super::report::{LV_FIELDS, ask, read, read_with_warnings};
 use super::space::{group_fields, groups_in};
 use super::volume::{Lease, Volume};
 use super::wait::explain;

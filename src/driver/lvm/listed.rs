@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Error, Result};
 
 use super::find::{all_groups, all_volumes, find_group, group_names, volumes_of};
-use super::report::Group;
+use super::group::Group;
 use super::volume::Volume;
 use crate::host::Host;
 use crate::names::VgName;

@@ -9,36 +9,10 @@ use serde::de::{DeserializeOwned, Error, IntoDeserializer, value};
 use serde::{Deserialize, Deserializer};
 
 use super::record::Record;
-use super::space::GroupDisk;
 use super::spread::Spread;
 use super::volume::{Lease, Merge, OVERFLOWED, Volume};
 use crate::host::{Command, Host, ToolError};
 use crate::names::{Bytes, LvId, LvName, LvUuid, VgName, is_printable};
-
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Group {
-    #[serde(rename = "vg_name")]
-    pub name: String,
-    #[serde(rename = "vg_size", deserialize_with = "bytes")]
-    pub size: Bytes,
-    /// The space that LVM may allocate to volumes: see [`usable`](super::usable).
-    #[serde(rename = "vg_free", deserialize_with = "bytes")]
-    pub free: Bytes,
-    /// See [`Volume::metadata_free`].
-    #[serde(rename = "vg_mda_free", deserialize_with = "bytes")]
-    pub metadata_free: Bytes,
-    /// The size of the smallest area with LVM's metadata of the group. An area holds two versions.
-    #[serde(rename = "vg_mda_size", deserialize_with = "bytes")]
-    pub metadata_size: Bytes,
-    #[serde(rename = "vg_extent_size", deserialize_with = "number")]
-    pub extent: NonZeroU64,
-    #[serde(rename = "vg_missing_pv_count", deserialize_with = "number")]
-    pub missing: u64,
-    #[serde(rename = "vg_exported", deserialize_with = "is_set")]
-    pub exported: bool,
-    #[serde(skip)]
-    pub disks: Vec<GroupDisk>,
-}
 
 #[derive(Debug, Deserialize)]
 pub struct Report {
@@ -237,7 +211,6 @@ impl ReportRow {
 pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,origin_size,lv_time,lv_tags,lv_active,\
     lv_kernel_major,lv_kernel_minor,lv_device_open,lv_permissions,lv_attr,lv_health_status,lv_snapshot_invalid,lv_merge_failed,lv_layout,lv_role,pool_lv,origin,data_percent,\
     metadata_percent,vg_extent_size,vg_free,vg_mda_free,vg_missing_pv_count,vg_lock_type,lv_lockargs,pool_lv_uuid,stripes,data_stripes";
-pub(super) const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_mda_free,vg_mda_size,vg_extent_size,vg_missing_pv_count,vg_exported";
 
 /// Settings of the report's format. An administrator may have changed them in lvm.conf(5), and then, for example, one
 /// tag could not be told from the next. Unless `report_command_log` is 0, LVM 2.03.31 also writes its messages into the

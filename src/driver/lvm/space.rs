@@ -5,60 +5,11 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::report::{Group, Report, VG_FIELDS, ask, bytes, is_set, read};
+use super::group::{Group, GroupDisk, PV_FIELDS, VG_FIELDS};
+use super::report::{Report, ask, read};
 use super::wait::explain;
 use crate::host::Host;
 use crate::names::{Bytes, VgName};
-
-/// A disk of a group, as vgs(8) lists it with [`PV_FIELDS`].
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct GroupDisk {
-    #[serde(rename = "pv_name")]
-    pub path: PathBuf,
-    /// The free space, by LVM's metadata.
-    #[serde(rename = "pv_free", deserialize_with = "bytes")]
-    pub free: Bytes,
-    /// The size of all extents, by LVM's metadata.
-    #[serde(rename = "pv_size", deserialize_with = "bytes")]
-    pub extents: Bytes,
-    /// Where the extents begin.
-    #[serde(rename = "pe_start", deserialize_with = "bytes")]
-    pub begin: Bytes,
-    /// The size of the device. 0: LVM finds no such device.
-    #[serde(rename = "dev_size", deserialize_with = "bytes")]
-    pub size: Bytes,
-    #[serde(rename = "pv_allocatable", deserialize_with = "is_set")]
-    pub allocatable: bool,
-    #[serde(rename = "pv_missing", deserialize_with = "is_set")]
-    pub missing: bool,
-}
-
-pub(super) const PV_FIELDS: &str =
-    "pv_name,pv_free,pv_size,pe_start,dev_size,pv_allocatable,pv_missing";
-
-impl GroupDisk {
-    /// The end of the extents, by LVM's metadata.
-    pub fn end(&self) -> Bytes {
-        Bytes::new(self.begin.get().saturating_add(self.extents.get()))
-    }
-
-    /// Whether the disk exists, but is smaller than LVM's metadata says: somebody changed its partition, or the image
-    /// below it. LVM only warns, and may allocate extents that do not exist.
-    pub fn is_short(&self) -> bool {
-        self.size.get() > 0 && self.size < self.end()
-    }
-
-    /// The free space that LVM may allocate to volumes. It is 0 for a disk that is too small, since nobody can tell LVM
-    /// which of its extents to use.
-    pub fn usable(&self) -> Bytes {
-        let is_usable = self.allocatable && !self.missing && self.size >= self.end();
-        if is_usable {
-            self.free
-        } else {
-            Bytes::default()
-        }
-    }
-}
 
 /// The free space on these disks that LVM may allocate to volumes. Growth, creation, the node's `reserve`, `status` and
 /// the metrics all use this number.

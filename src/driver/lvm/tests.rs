@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU64;
 
+use super::group::Group;
 use super::lockd::{LeaseState, state};
 use super::report::*;
 use super::sanlock::{Holder, node, owner};

@@ -1,8 +1,9 @@
 //! Finds groups on this node's disks that this node cannot use: exported, another host's, shared, or several of one
 //! name.
 
+use super::group::Group;
 use super::lockd::GroupLeases;
-use super::report::{Group, ask, is_set, read};
+use super::report::{ask, is_set, read};
 use crate::host::Host;
 use crate::names::{Shown, VgName};
 use serde::Deserialize;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Error, anyhow};
 
-use super::change::Source;
+use super::source::Source;
 use super::table::Table;
 use crate::host::{Kernel, Node, holders, own_name};
 use crate::names::{FsType, LvId, Shown};

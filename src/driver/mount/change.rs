@@ -2,10 +2,10 @@
 
 use super::advice::{busy, has_unknown_features, too_many_mounts, twin, unwritable, without_data};
 use super::alone;
+use super::source::Source;
 use super::table::{Row, Table, mounted_at};
-use crate::host::{Command, DeviceNumber, Host, Kernel, KernelLog, Lock, Node, ToolError};
-use crate::names::{Filesystem, FsType, LvId, Shown};
-use crate::options::MountOptions;
+use crate::host::{Command, Host, Kernel, KernelLog, Lock, ToolError};
+use crate::names::{FsType, Shown};
 use crate::reply::after_undo;
 use anyhow::{Context, Error, Result, anyhow, bail};
 use nix::libc::{EBUSY, EINVAL, ENOENT, ENOSPC};
@@ -22,19 +22,6 @@ const MOST_STACKED: usize = 64;
 const PATIENCE: u32 = 4;
 
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// A filesystem to mount.
-#[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
-    pub id: &'a LvId,
-    pub node: &'a Node,
-    pub number: DeviceNumber,
-    pub filesystem: &'a Filesystem,
-    pub options: &'a MountOptions,
-    pub read_only: bool,
-    /// Whether this call has made the filesystem.
-    pub is_new: bool,
-}
 
 /// Mounts a device with mount(8). If mount(8) fails or is stopped, undoes a mount that it has left.
 pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Result<()> {

@@ -5,7 +5,6 @@ use crate::host::{DeviceNumber, Kernel, Node};
 use crate::lvm::{DEEPEST, Mapped, Target};
 use crate::mount::{KubeletPath, Row};
 use crate::names::{Bytes, LvId, LvUuid, Shown};
-use crate::volume::kernel_tables::sysfs_path;
 use anyhow::{Context, Result, bail};
 use nix::libc::EIO;
 use std::collections::BTreeSet;
@@ -238,12 +237,12 @@ impl Device {
 
     /// Whether this device itself is suspended: every access waits until somebody resumes it.
     pub fn is_suspended(&self, kernel: &Kernel) -> bool {
-        Mapped(sysfs_path(self.number, "")).is_suspended(kernel)
+        Mapped(self.number.in_sysfs("")).is_suspended(kernel)
     }
 
     /// The device-mapper name of the suspended device: this one, or one that it is built on.
     pub fn suspended(&self, kernel: &Kernel) -> Option<String> {
-        Mapped(sysfs_path(self.number, "")).suspended(kernel)
+        Mapped(self.number.in_sysfs("")).suspended(kernel)
     }
 
     /// How the kernel reacted to an error in this device's filesystem. `mounts`: the filesystem's mounts. Reads no
@@ -274,7 +273,7 @@ impl Device {
 
     /// The devices built on top of this one (LUKS, md, another volume group), by kernel name.
     pub fn holders(&self, kernel: &Kernel) -> io::Result<Vec<String>> {
-        kernel.list(&sysfs_path(self.number, "holders"))
+        kernel.list(&self.number.in_sysfs("holders"))
     }
 
     /// The disks that the device is on, by their names in /dev.
@@ -286,7 +285,7 @@ impl Device {
     /// The disks that the device is on, by kernel name.
     fn kernels_disks(&self, kernel: &Kernel) -> BTreeSet<String> {
         let mut disks = BTreeSet::new();
-        let below = sysfs_path(self.number, "slaves");
+        let below = self.number.in_sysfs("slaves");
         collect_disks(kernel, &below, DEEPEST, &mut disks);
         disks
     }
@@ -340,6 +339,6 @@ fn collect_disks(kernel: &Kernel, dir: &Path, deepest: usize, disks: &mut BTreeS
 }
 
 fn sysfs(kernel: &Kernel, number: DeviceNumber, entry: &str) -> io::Result<String> {
-    let text = kernel.read(&sysfs_path(number, entry))?;
+    let text = kernel.read(&number.in_sysfs(entry))?;
     Ok(text.trim_end().to_owned())
 }

@@ -1,6 +1,6 @@
 //! Finds devices of this host in the kernel's tables. Starts no process.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::crypt;
 use crate::host::{DeviceNumber, Kernel};
@@ -10,7 +10,7 @@ use crate::volume::device::Device;
 
 /// The active logical volume whose device, or the one inside it, has this number.
 pub fn volume_of(kernel: &Kernel, number: DeviceNumber) -> Option<Device> {
-    let name = Mapped(sysfs_path(number, "")).name(kernel)?;
+    let name = Mapped::of(number).name(kernel)?;
     let Some(id) = LvId::from_dm_name(&name) else {
         let (uuid, below) = crypt::volume_below(kernel, &name, number)?;
         let volume = volume_of(kernel, below).filter(|volume| volume.lv_uuid == uuid)?;
@@ -55,8 +55,4 @@ pub fn swaps(kernel: &Kernel) -> Vec<DeviceNumber> {
 pub fn name_of(kernel: &Kernel, block: &str) -> String {
     let name = Mapped(Path::new("/sys/class/block").join(block)).name(kernel);
     name.map_or_else(|| block.to_owned(), |name| name.shown().to_string())
-}
-
-pub fn sysfs_path(number: DeviceNumber, entry: &str) -> PathBuf {
-    PathBuf::from(format!("/sys/dev/block/{number}/{entry}"))
 }

@@ -9,7 +9,8 @@ use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind, Write};
 
 use super::Backup;
-use super::scan::{Examination, Extent, Past, examine};
+use super::past::Past;
+use super::scan::{Examination, Extent, examine};
 use super::superblock::{Condition, Family, ReadAt, Superblock, ext_backup, read_primary};
 
 const KIB: u64 = 1 << 10;

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 
 use super::MIB;
-use crate::fs::scan::{Extent, Past, examine};
+use crate::fs::Past;
+use crate::fs::scan::{Extent, examine};
 use crate::fs::superblock::{ReadAt, read_primary};
 
 const GIB: u64 = 1 << 30;

@@ -8,12 +8,12 @@
 //!
 //! Once a filesystem is recorded, nothing here leads to mkfs.
 
-use super::content::{
-    claimed, make, of_filesystem, require_for_mkfs, require_kind, require_type, require_writable,
-};
 use super::decision::{Decision, Level, Making, Ruling};
 use super::doubt::Doubt;
 use super::facts::{Content, Decrypted, Facts};
+use super::filesystem::{
+    claimed, make, of_filesystem, require_for_mkfs, require_kind, require_type, require_writable,
+};
 use super::luks::{require_cipher, require_no_reencryption, require_table, tells_too_much};
 use super::reason::Reason;
 use super::wish::Wish;

@@ -7,6 +7,7 @@ mod decision;
 mod doubt;
 mod encrypted;
 mod facts;
+mod filesystem;
 mod listed;
 mod luks;
 mod message;

@@ -2,9 +2,10 @@
 //! decision. The rules run from the cheapest facts to the dearest. The dearest is the content of the device: its rules
 //! are in `content`.
 
-use super::content::{is_harmed, of_content, require_kind, require_type};
+use super::content::of_content;
 use super::decision::{Decision, Level, Ruling};
 use super::facts::{Facts, Lvm};
+use super::filesystem::{is_harmed, require_kind, require_type};
 use super::listed::by_listing;
 use super::reason::Reason;
 use super::space::{absent, of_size, require_sectors, require_usable_pool};

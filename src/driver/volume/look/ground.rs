@@ -13,7 +13,6 @@ use crate::lvm::{self, DEEPEST, GroupDisk};
 use crate::names::{Bytes, FsType};
 use crate::volume::decide::{Fitting, Ground, Purpose, Sectors, ShortDisk, Wish};
 use crate::volume::device::{Device, in_dev};
-use crate::volume::kernel_tables::sysfs_path;
 
 /// This directory exists if the kernel can cache more than a page at a time. Source: Linux' `mm/huge_memory.c`, and
 /// `mapping_max_folio_size_supported` in `include/linux/pagemap.h`.
@@ -75,7 +74,7 @@ impl Look<'_> {
     /// Compares a device's sectors with `filesystem`, the sectors for which its filesystem was made, in bytes.
     pub(super) fn sectors(&self, device: &Device, filesystem: u64) -> Sectors {
         let kernel = self.subject.host.kernel;
-        let sector = |device: &Device| sector_of(kernel, &sysfs_path(device.number, ""));
+        let sector = |device: &Device| sector_of(kernel, &device.number.in_sysfs(""));
         // The device inside an encrypted volume keeps the sectors that it had when it was opened.
         let below = self.facts.device.as_ref().unwrap_or(device);
         let filesystem = Bytes::new(filesystem);
@@ -158,7 +157,7 @@ fn sector_of(kernel: &Kernel, dir: &Path) -> Bytes {
 
 /// The disks below this volume's device whose sectors are larger than `than`.
 fn larger_disks(kernel: &Kernel, device: &Device, than: Bytes) -> BTreeSet<String> {
-    let all = disks_below(kernel, &sysfs_path(device.number, "slaves"), DEEPEST);
+    let all = disks_below(kernel, &device.number.in_sysfs("slaves"), DEEPEST);
     let larger = all.iter().filter(|disk| sector_of(kernel, disk) > than);
     // The disk's name in /dev. Source: Linux' `block/genhd.c`.
     let name = |disk: &PathBuf| Some(in_dev(disk.file_name()?.to_str()?));
@@ -167,7 +166,7 @@ fn larger_disks(kernel: &Kernel, device: &Device, than: Bytes) -> BTreeSet<Strin
 
 /// The disks of its group that this volume is on.
 fn own_disks(kernel: &Kernel, device: &Device, all: &[GroupDisk]) -> Vec<GroupDisk> {
-    let below = disks_below(kernel, &sysfs_path(device.number, "slaves"), DEEPEST);
+    let below = disks_below(kernel, &device.number.in_sysfs("slaves"), DEEPEST);
     let number = |disk: &PathBuf| kernel.read(&disk.join("dev")).ok()?.trim_end().parse().ok();
     let below: Vec<DeviceNumber> = below.iter().filter_map(number).collect();
     let is_own = |disk: &&GroupDisk| {
@@ -186,8 +185,7 @@ fn fitting(kernel: &Kernel, all: &[GroupDisk], sector: Option<Bytes>) -> Option<
     }
     let fits = |disk: &&GroupDisk| {
         let number = || kernel.device_number(&disk.path).ok()?;
-        let is_on =
-            |most| number().is_some_and(|it| sector_of(kernel, &sysfs_path(it, "")) <= most);
+        let is_on = |most| number().is_some_and(|it| sector_of(kernel, &it.in_sysfs("")) <= most);
         disk.usable().get() > 0 && sector.is_none_or(is_on)
     };
     let disks: Vec<GroupDisk> = all.iter().filter(fits).cloned().collect();

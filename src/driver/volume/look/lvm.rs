@@ -14,7 +14,6 @@ use crate::lvm::{self, Group, GroupLeases, LeaseState, Volume};
 use crate::names::{Bytes, LvId, LvName};
 use crate::volume::decide::{Content, Facts, Lvm, Pool, Room, Wish};
 use crate::volume::device::Device;
-use crate::volume::kernel_tables::sysfs_path;
 use crate::volume::subject::Subject;
 
 impl Look<'_> {
@@ -144,7 +143,7 @@ impl Look<'_> {
         if volume.health.contains("partial") || !is_unreadable && !volume.warned {
             return;
         }
-        let below = sysfs_path(device.number, "slaves");
+        let below = device.number.in_sysfs("slaves");
         let images = is_unreadable || volume.is_raid0();
         let known = self.numbers_of_disks();
         let mut astray = match known {

@@ -1,0 +1,211 @@
+//! Decides for a filesystem, on a volume or inside an encrypted one. Pure; [`make`] is the very last arm.
+
+use super::decision::{Decision, Grow, Making, Mount, Ruling};
+use super::facts::{Facts, FilesystemState};
+use super::permit::Permit;
+use super::reason::Reason;
+use super::space::{require_metadata_room, require_sectors};
+use super::users::{User, users};
+use super::uses::Place;
+use super::wish::{Purpose, Wish};
+use crate::lvm::Volume;
+use crate::names::{Bytes, Filesystem, FsType};
+use crate::volume::device::Failure;
+
+/// A filesystem smaller than its volume by this much was not grown with it. Alignment and whole block groups
+/// leave less than this unused.
+const WORTH_GROWING: u64 = 1 << 20;
+
+/// Decides for a device that is claimed: by a mount in another mount namespace, or by an unknown user.
+pub fn claimed(facts: &Facts, found: Option<&Filesystem>, volume: &Volume, wish: &Wish) -> Ruling {
+    let openers = facts.openers.clone().unwrap_or_default();
+    let is_hosts = openers.elsewhere.iter().any(|other| other.hosts);
+    // A second mount of a mounted filesystem shows the same filesystem. Only the driver's tag proves that it is this
+    // volume's filesystem. A mount of the host's own is never shared with a pod.
+    let made = volume.record.made.as_ref();
+    let ours = found.filter(|found| made.is_some_and(|made| made.uuid == found.uuid) && !is_hosts);
+    let (Some(filesystem), true) = (ours, facts.is_mounted_here() || openers.is_mounted()) else {
+        let user = users(facts).into_iter().next();
+        return Err(user.map_or(Reason::InUse(Vec::new()), Reason::from));
+    };
+    require_kind(volume.record.luks.is_some(), wish)?;
+    require_type(filesystem.fs.as_str(), wish)?;
+    if openers.has_errors && is_harmed(Failure::Errors, wish) {
+        let place = Place::Elsewhere(openers.elsewhere);
+        return Err(Reason::FilesystemFailed(place, Failure::Errors));
+    }
+    Ok(Decision::Mount(Mount {
+        alive: Some(openers.elsewhere),
+        ..Mount::of_made(filesystem.clone())
+    }))
+}
+
+/// Fails if the call wants another type of filesystem.
+pub fn require_type(found: &str, wish: &Wish) -> Result<(), Reason> {
+    match wish.fs {
+        Some(wanted) if wanted.as_str() != found => Err(Reason::WrongType {
+            found: found.to_owned(),
+            wanted,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Decides for a volume with a filesystem: does it have the wanted type, and is it the recorded one?
+pub fn of_filesystem(
+    facts: &Facts,
+    found: &FilesystemState,
+    volume: &Volume,
+    wish: &Wish,
+) -> Ruling {
+    let record = &volume.record;
+    let (filesystem, writes) = (&found.filesystem, !wish.read_only);
+    let fs = filesystem.fs;
+    if found.half && record.made.is_none() && record.making.as_deref() == Some(fs.as_str()) {
+        // The driver's own mkfs was killed and left this filesystem. Nobody ever mounted it.
+        require_for_mkfs(facts, volume, wish)?;
+        require_type(fs.as_str(), wish)?;
+        return make(facts, fs, Making::Plain { again: true });
+    }
+    if record.new {
+        return Err(Reason::NewNotBlank(filesystem.to_string()));
+    }
+    require_type(fs.as_str(), wish)?;
+    let made = record.made.as_ref();
+    if let Some(made) = made.filter(|made| made.uuid != filesystem.uuid) {
+        return Err(Reason::Swapped {
+            recorded: made.clone(),
+            found: filesystem.clone(),
+        });
+    }
+    require_whole(facts, found, volume)?;
+    require_small_blocks(facts, found)?;
+    require_sectors(&found.sectors)?;
+    // The kernel and tools find a filesystem's other parts by UUIDs. Snapshots and copies have the same UUIDs.
+    if found.is_part {
+        return Err(Reason::SeveralDevices(fs));
+    }
+    require_writable(facts, volume, wish)?;
+    // The mount makes every other tag about the content out of date: a permission to format, for example, was for other
+    // content.
+    let is_due = made.is_none() || record.content_tags().count() != 1;
+    let is_recorded = is_due && !waits(facts, volume);
+    // If a tag would allow mkfs, the filesystem is recorded before it is mounted, so there must be room for the record.
+    if is_recorded && (record.making.is_some() || record.permission.is_some()) {
+        require_metadata_room(volume.metadata_free, 1)?;
+    }
+    Ok(Decision::Mount(Mount {
+        filesystem: filesystem.clone(),
+        check: writes && fs.is_ext(),
+        grow: growth_at_mount(found, wish),
+        record: is_recorded,
+        alive: None,
+    }))
+}
+
+/// Fails if the filesystem is larger than its device. A btrfs is not judged here, since btrfs itself checks this.
+fn require_whole(facts: &Facts, found: &FilesystemState, volume: &Volume) -> Result<(), Reason> {
+    let fs = found.filesystem.fs;
+    if found.covers <= found.device || fs == FsType::Btrfs {
+        return Ok(());
+    }
+    // The message has sizes of the volume, which is larger than the device inside by the LUKS2 header.
+    let header = match facts.inside {
+        Some(_) => volume.size.get().saturating_sub(found.device.get()),
+        None => 0,
+    };
+    let with_header = |size: Bytes| Bytes::new(size.get().saturating_add(header));
+    Err(Reason::Reduced {
+        what: fs.as_str(),
+        has: with_header(found.device),
+        covers: with_header(found.covers),
+    })
+}
+
+/// Fails if the filesystem has larger blocks than this node's kernel mounts.
+fn require_small_blocks(facts: &Facts, found: &FilesystemState) -> Result<(), Reason> {
+    if found.block <= found.largest_block {
+        return Ok(());
+    }
+    Err(Reason::LargeBlocks {
+        fs: found.filesystem.fs,
+        block: found.block,
+        largest: found.largest_block,
+        encrypted: facts.inside.is_some(),
+    })
+}
+
+/// Whether and when the filesystem is grown to the size of its device. It is smaller if somebody extended the volume
+/// while it was mounted nowhere.
+fn growth_at_mount(found: &FilesystemState, wish: &Wish) -> Grow {
+    let fs = found.filesystem.fs;
+    let missing = found.device.get().saturating_sub(found.covers.get());
+    if wish.read_only || missing < WORTH_GROWING || !fs.grows_to(found.device) {
+        return Grow::Not;
+    }
+    match fs {
+        FsType::Ext2 => Grow::Before,
+        FsType::Ext3 | FsType::Ext4 | FsType::Xfs | FsType::Btrfs => Grow::After,
+    }
+}
+
+/// Whether the record of a filesystem that was found waits until all disks of the group are there. If LVM's metadata
+/// changes while a disk is missing, LVM does not use that disk when it is back (vgextend(8), `--restoremissing`). If a
+/// tag would allow mkfs, the record does not wait.
+fn waits(facts: &Facts, volume: &Volume) -> bool {
+    volume.missing > 0 && !volume.record.may_allow_mkfs(facts.now)
+}
+
+/// Fails if the call wants an encrypted volume and this one is plain, or the other way round. `is_encrypted`: by LVM's
+/// tags or by the mounted device.
+pub fn require_kind(is_encrypted: bool, wish: &Wish) -> Result<(), Reason> {
+    match (wish.purpose, wish.encrypted) {
+        (Purpose::Filesystem, Some(false)) if is_encrypted => Err(Reason::Encrypted),
+        (Purpose::Filesystem, Some(true)) if !is_encrypted => Err(Reason::NotEncrypted),
+        _ => Ok(()),
+    }
+}
+
+/// True if no other pod may mount this failed filesystem. Unless it is shut down, a pod may still mount it to read, so
+/// that its data can be saved.
+pub fn is_harmed(failure: Failure, wish: &Wish) -> bool {
+    wish.purpose == Purpose::Filesystem && (failure == Failure::ShutDown || !wish.read_only)
+}
+
+/// The last arm: mkfs. Fails while anybody has the device open, even to read it only.
+pub fn make(facts: &Facts, fs: FsType, how: Making) -> Ruling {
+    if facts.is_mounted_here() {
+        return Err(Reason::InUse(Vec::new()));
+    }
+    match users(facts).into_iter().next() {
+        Some(User::Open(processes)) => return Err(Reason::BeingRead(processes)),
+        Some(user) => return Err(user.into()),
+        None => {}
+    }
+    if let Some(volume) = facts.volume() {
+        require_metadata_room(volume.metadata_free, 1)?;
+    }
+    let permit = Permit::of(fs);
+    Ok(Decision::Make { permit, how })
+}
+
+/// Fails if mkfs cannot write to the volume.
+pub fn require_for_mkfs(facts: &Facts, volume: &Volume, wish: &Wish) -> Result<(), Reason> {
+    if wish.read_only {
+        return Err(Reason::BlankReadOnly);
+    }
+    require_writable(facts, volume, wish)
+}
+
+/// Fails if the wish is to write, and the volume cannot be written.
+pub fn require_writable(facts: &Facts, volume: &Volume, wish: &Wish) -> Result<(), Reason> {
+    if wish.read_only {
+        return Ok(());
+    }
+    if volume.writable == Some(false) || facts.read_only {
+        let overridden = volume.overridden;
+        return Err(Reason::ReadOnlyVolume { overridden });
+    }
+    let disk = facts.read_only_disk.clone();
+    disk.map_or(Ok(()), |disk| Err(Reason::ReadOnlyDisk(disk)))
+}
