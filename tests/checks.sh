@@ -16,7 +16,7 @@ lint() {
     step workflows are_scripts "$(sed -n 's/^ *- run: \([^ ]*\).*/\1/p' .github/workflows/*.yml | sort -u)"
     need_zizmor
     # Actions by commit, rights, injection, credentials left behind.
-    step zizmor "$ZIZMOR" --offline --no-progress --quiet .github
+    step zizmor "$ZIZMOR" --offline --no-progress --quiet --strict-collection .github
 }
 
 # are_scripts LINES: each of these is a script of this checkout.

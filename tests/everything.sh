@@ -48,22 +48,46 @@ rest() {
     cat "$DIR"/beside-*
 }
 
-# What costs much and finds little, each for a reason:
+# What costs much and finds little.
+FULL_PARTS=(aarch64 release bare fuzz mutants writes versions)
+
+# full [PART…]: all of these, or some.
 full() {
+    local part
     PROFILE=release
+    for part in "$@"; do
+        [[ " ${FULL_PARTS[*]} " == *" $part "* ]] || die "full has no part $part, only ${FULL_PARTS[*]}"
+    done
     build
-    # Built the same way by the same code, and translated: five minutes, and it has found nothing since it was there.
-    aarch64
-    # What differs between two builds is a path or a time, and comes from a change of the release's own scripts.
-    release twice
-    # A second core, on a bare Debian: the quickstart and ten cases there run at each change.
-    bare whole
-    # The seeds run at each change.
-    FUZZ_SECONDS=300 fuzz
-    # A quarter of an hour; the tables of `decide` are compared with every case besides.
-    mutants data
-    # Their LVM is between the oldest and the newest, or as trixie's: what breaks there breaks first by a new
-    # version, and not by a change.
+    for part in "${@:-"${FULL_PARTS[@]}"}"; do
+        "full_$part"
+    done
+}
+
+# Built the same way by the same code, and translated: five minutes, and it has found nothing since it was there.
+full_aarch64() { aarch64; }
+
+# What differs between two builds is a path or a time, and comes from a change of the release's own scripts.
+full_release() { release twice; }
+
+# The whole of tests/run.sh on bare Debians: the quickstart and ten cases there run at each change.
+full_bare() { bare whole; }
+
+# The seeds run at each change.
+full_fuzz() { FUZZ_SECONDS=300 fuzz; }
+
+# A quarter of an hour; the tables of `decide` are compared with every case besides.
+full_mutants() { mutants data; }
+
+# The power goes at every write of a life: a sample of these cuts runs at each change.
+full_writes() {
+    local FULL=1 SILENCE=36000
+    guest kills::writes
+}
+
+# Their LVM is between the oldest and the newest, or as trixie's: what breaks there breaks first by a new version, and not
+# by a change.
+full_versions() {
     local SUITE="sid bookworm" VERSIONS_ONLY=1
     # shellcheck disable=SC2119 # all cases
     guest

@@ -5,7 +5,8 @@
 #                                cases on real LVM, two guests at once, by tests/guest/core.txt. Five minutes on two
 #                                processors; ten the first time
 #   tests/run.sh rest            all else that must pass before a change is taken; .ci/run runs both
-#   tests/run.sh full            what costs much and finds little: before a release
+#   tests/run.sh full [PART…]    what costs much and finds little: before a release, and each night. The parts are
+#                                aarch64, release, bare, fuzz, mutants, writes and versions
 #
 # Parts of these, some with options of their own:
 #
@@ -111,7 +112,8 @@ need_rust
 what=${1:-core}
 [ $# = 0 ] || shift
 case $what in
-    core | rest | full) "$what" ;;
+    core | rest) "$what" ;;
+    full) full "$@" ;;
     host) on_host ;;
     unit) need "${RUST_TOOLS[@]}" && rust unit --lib --bins "$@" ;;
     msrv) need "${RUST_TOOLS[@]}" && msrv ;;
