@@ -14,8 +14,8 @@ use crate::mount::work_alone;
 use crate::names::folded;
 use crate::reply::Printed;
 
-/// Does the work that the first word names. `None`: it names none. If the work fails, the exit code is the kernel's
-/// error number, or 255. Only the caller of a change of a mount reads that code.
+/// Does the work that the first word names. `None`: the word names no work. If the work fails, the exit code is the
+/// kernel's error number, or 255. Only the caller of a change of a mount reads that code.
 pub fn run(words: &[OsString]) -> Option<Printed> {
     let done = match words.first()?.to_str()? {
         READ_DEVICES => read_devices(),

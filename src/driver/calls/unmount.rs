@@ -35,9 +35,9 @@ pub fn unmount(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
         }
         device = device.or(cleared);
     }
-    // In attach mode, `detach` follows the end of the global mount, but this cannot rely on it. A kubelet from 1.28 on
-    // that was restarted has forgotten that it attached the volume. And a controller may run `detach` on its own host,
-    // which cannot deactivate a volume of this node.
+    // In attach mode, `detach` follows the end of the global mount, but the driver cannot rely on that. A kubelet from
+    // 1.28 on that was restarted has forgotten that it attached the volume. And a controller may run `detach` on its
+    // own host, which cannot deactivate a volume of this node.
     let asked = config.deactivate && (!config.attach || place == KubeletPath::Global);
     if let Some(device) = device {
         return let_go(host, config, &device, asked);
@@ -105,7 +105,7 @@ fn let_go(host: &Host, config: &Config, device: &Device, asked: bool) -> Result<
     Ok(Reply::success().with_message(&remark))
 }
 
-/// Fails if the directory is not kubelet's and the filesystem there is none that this driver mounts.
+/// Fails if the directory is not kubelet's and its filesystem is of a type that this driver never mounts.
 fn require_a_volume(row: &Row, place: &KubeletPath, dir: &Path) -> Result<()> {
     if *place == KubeletPath::Other && FsType::parse(&row.fs_type).is_err() {
         bail!(

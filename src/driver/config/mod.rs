@@ -149,7 +149,7 @@ impl Config {
         }
     }
 
-    /// How each volume of the group is encrypted, also if the pod does not ask for that. `None`: as the pod asks.
+    /// The encryption that the config demands for each volume of the group. `None`: the pod decides.
     pub fn encryption(&self, vg: &VgName) -> Option<Encryption> {
         self.volume_groups.get(vg)?.encryption
     }

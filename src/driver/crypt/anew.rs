@@ -1,9 +1,8 @@
 //! A LUKS2 header that the driver writes anew for cryptsetup, in memory.
 //!
-//! If cryptsetup read the header on the disk, it might understand it in another way than the driver, or read it after
-//! somebody has changed it. So cryptsetup gets a header that the driver writes from what it judged. From the disk come
-//! only numbers, salts and digests, and the areas with the encrypted keys, which have no structure: no member, no name,
-//! no checksum.
+//! cryptsetup might understand the header on the disk in another way than the driver, or read it after a change. So
+//! cryptsetup gets a header that the driver writes from the judged one. Only numbers, salts and digests come from the
+//! disk, and the areas with the encrypted keys, which have no structure. Members, names and checksums do not.
 
 use std::fs::File;
 use std::io;

@@ -87,7 +87,8 @@ fn type_by(head: &[u8], family: Family) -> Option<FsType> {
     }
 }
 
-/// Source: libblkid's `superblocks/ext.c`. An ext without a checksum has only the magic number.
+/// The type of an ext by its features. `None`: its checksum is wrong. Without a checksum, the magic number must be
+/// enough. Source: libblkid's `superblocks/ext.c`.
 fn ext(fields: &Fields) -> Option<FsType> {
     const COMPAT_HAS_JOURNAL: u32 = 0x4;
     const RO_COMPAT_METADATA_CSUM: u32 = 0x400;

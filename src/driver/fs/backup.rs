@@ -44,7 +44,8 @@ impl Backup {
     }
 
     /// Whether a removed volume may have left it: it was written before this volume was created. A time before
-    /// September 2001 proves nothing: then no ext had backups, and a clock without a battery begins at 1970.
+    /// September 2001 proves nothing: before that month no ext had backups, and a clock without a battery begins at
+    /// 1970.
     pub(super) fn is_older(&self, past: Past) -> bool {
         const FIRST: u64 = 1_000_000_000;
         match past {

@@ -15,7 +15,7 @@ mod tools;
 /// Requests to the process that reads devices.
 pub const EXAMINE: &str = "examine";
 pub const SUPERBLOCK: &str = "superblock";
-/// Follows one of these requests: flushes the device first, so that the disk keeps everything written.
+/// A word after one of these requests: flush the device first, so that the disk keeps everything written.
 pub const FLUSH: &str = "flush";
 
 pub use backup::Backup;

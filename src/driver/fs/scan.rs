@@ -196,8 +196,8 @@ impl Examination {
         }
     }
 
-    /// Keeps the first backup that is older than the volume, and the first other. Marks them as used if backups of
-    /// several filesystems are found.
+    /// Keeps the first backup that is older than the volume, and the first that is not. Marks a kept backup as used if
+    /// the backup of another filesystem follows.
     fn take_backup(&mut self, found: Backup, past: Past) {
         let first = if found.is_older(past) {
             &mut self.older
@@ -212,7 +212,8 @@ impl Examination {
 }
 
 /// The places within `between` where an ext that was made on a device of `size` bytes keeps copies of its superblock.
-/// Each is a page; they ascend. There are a few hundred at most, so a disk reads them in seconds.
+/// Each place is a page; the places are in ascending order. There are a few hundred at most, so a disk reads them in
+/// seconds.
 ///
 /// With `sparse_super`, ext keeps copies at the beginning of group 1 and of each group whose number is a power of 3, 5
 /// or 7. Without it, in every group. With `sparse_super2`, in group 1 and in the last group. This assumes mke2fs's own

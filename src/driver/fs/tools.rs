@@ -11,9 +11,9 @@ use crate::volume::Permit;
 /// Options of mke2fs. Reserve no blocks for root, which a pod's volume does not need. Let the kernel clear the inode
 /// tables after the mount. Do not discard the blocks of a new volume.
 const EXT: &str = "-q -m 0 -E nodiscard,lazy_itable_init=1,lazy_journal_init=0";
-/// As above, but the journal, of up to 1 GiB, is not cleared either. This is safe only with `metadata_csum`, by which
-/// each block of the journal has a checksum that depends on the UUID. Otherwise, after a power cut, the kernel could
-/// replay blocks that the journal of a removed volume left in the same place.
+/// As above, but mke2fs does not clear the journal, which has up to 1 GiB. This is safe only with `metadata_csum`, by
+/// which each block of the journal has a checksum that depends on the UUID. Otherwise, after a power cut, the kernel
+/// could replay blocks that the journal of a removed volume left in the same place.
 const EXT4: &str = "-q -m 0 -O metadata_csum -E nodiscard,lazy_itable_init=1,lazy_journal_init=1";
 /// Options of mkfs.xfs and mkfs.btrfs: do not discard.
 const XFS_AND_BTRFS: &str = "-q -K";

@@ -1,4 +1,4 @@
-//! Finds and reads the config. Refuses it if anybody but root could have written it, or the driver.
+//! Finds and reads the config. Refuses the config if anybody but root could have written it or the driver's executable.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -146,7 +146,7 @@ impl Kernel {
     }
 
     /// A file without a name, for cryptsetup. The file vanishes when its last descriptor is closed. It is in /run/lvm,
-    /// since SELinux lets cryptsetup read files there, but none of `memfd_create(2)`. If LVM has not made that
+    /// since SELinux lets cryptsetup read files there, but not files of `memfd_create(2)`. If LVM has not made that
     /// directory yet, `memfd_create` is used.
     pub(crate) fn unnamed_file(&self) -> io::Result<File> {
         let mut options = OpenOptions::new();

@@ -48,8 +48,8 @@ impl Kernel {
     /// Takes the flock(2) on `path`, and makes `path` and its parent if they are missing. `None`: somebody holds the
     /// lock.
     ///
-    /// `path` is a directory, because of SELinux: it closes a file in tools that inherit it, if their domains may not
-    /// read it. LVM, mkfs and mount make files in /run, so their domains may read a directory that has the label of
+    /// `path` is a directory, because of SELinux, which closes an inherited file in a tool whose domain may not read
+    /// the file. LVM, mkfs and mount make files in /run, so their domains may read a directory that has the label of
     /// /run.
     pub fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
         loop {

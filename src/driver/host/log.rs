@@ -125,7 +125,7 @@ fn line(fields: &Fields) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Sends one datagram to journald, with fields. Without journald, sends the form of syslog(3). Source:
+/// Sends one datagram to journald, with fields. Without journald, sends a line in the form of syslog(3). Source:
 /// <https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>.
 fn send(failed: bool, fields: &Fields) {
     const DAEMON: u8 = 3;

@@ -76,7 +76,7 @@ impl Kernel {
         Ok(statistics.filesystem_id() & u64::from(u32::MAX))
     }
 
-    /// Binds the mount with this id, which is at `from`, to `to`, too. ESTALE: another mount is at `from`, or none.
+    /// Binds the mount with this id, which is at `from`, to `to`. ESTALE: another mount is at `from`, or none.
     pub(crate) fn bind(&self, from: &Path, mount_id: u64, to: &Path) -> io::Result<()> {
         // Opens the mount first, then checks it. If mount(2) got the path, and the mount had just been unmounted, it
         // would bind the host's own directory at that path.
@@ -86,8 +86,8 @@ impl Kernel {
         Ok(mount(source, to, none, MsFlags::MS_BIND, none)?)
     }
 
-    /// Binds the mount with this id, which is at `from`, to `to`, too, with these flags and no others; `MS_RDONLY` may
-    /// be among them. The new mount has the flags before anybody sees it. ESTALE: another mount is at `from`.
+    /// Binds the mount with this id, which is at `from`, to `to`, with these flags and no others. `MS_RDONLY` may be
+    /// among them. The new mount has the flags before anybody sees it. ESTALE: another mount is at `from`.
     pub(crate) fn bind_with(
         &self,
         from: &Path,

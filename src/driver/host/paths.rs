@@ -65,8 +65,8 @@ pub(super) fn open_path(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// The number of the block device that a process has open as this file of `/proc/pid/fd`. `answers` gets the id of the
-/// file's mount, and says whether that filesystem always answers: others are not asked.
+/// The number of the block device that a process has open as this file of `/proc/pid/fd`. `answers`: whether the
+/// filesystem of the mount with this id always answers. If not, the file is not looked at.
 pub(super) fn device_open_as(
     descriptor: &Path,
     answers: impl FnOnce(u64) -> bool,

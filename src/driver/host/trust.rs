@@ -9,7 +9,7 @@ use crate::names::Shown;
 /// Checks the directory of a file, and the directory of each link that leads to the file: a user who can write there
 /// can replace the file.
 pub(super) fn require_roots_on_the_way(file: &Path) -> Result<(), String> {
-    /// The kernel follows as many links: `path_resolution(7)`.
+    /// The kernel follows at most so many links: `path_resolution(7)`.
     const MOST_LINKS: usize = 40;
     let mut file = file.to_owned();
     for _ in 0..MOST_LINKS {

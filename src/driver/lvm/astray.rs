@@ -33,7 +33,7 @@ pub fn numbers_of_disks(host: &Host, vg: &VgName) -> Result<BTreeSet<String>> {
 
 /// The disks below a device that are no disks of its group: a disk was pulled out, and came back under another name.
 /// `known`: the numbers of the group's disks, by LVM. `below`: the device's directory `slaves` in /sys. `images`:
-/// whether to look below images of RAID and of a mirror, too, of which other images have a copy.
+/// whether to look also below the images of a RAID or mirror, whose data other images have, too.
 pub fn astray(
     kernel: &Kernel,
     known: &BTreeSet<String>,

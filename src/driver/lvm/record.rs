@@ -18,8 +18,8 @@ pub const MAY_FORMAT: &str = "flexvolume.mayformat";
 /// one change of LVM's metadata. The change that sets [`MAKING`] removes it.
 pub const NEW: &str = "flexvolume.new";
 const CONTENT: [&str; 4] = [MADE, MAKING, MAY_FORMAT, NEW];
-/// How long a permission to format is valid, in seconds. Then how far the clock of the host that gave it may have been
-/// ahead.
+/// In seconds: how long a permission to format is valid, and how far ahead the clock of the host that gave it may have
+/// been.
 const A_DAY: u64 = 86_400;
 const CLOCKS_APART: u64 = 300;
 

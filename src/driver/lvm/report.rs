@@ -21,8 +21,8 @@ pub struct Report {
 
 impl Report {
     /// Parses LVM's output. If the metadata on another disk is damaged or is being written, LVM 2.03.16 prints lines of
-    /// text between those of the report ("Retrying metadata scan."). These are dropped: each line of the report begins
-    /// with a bracket or a quote.
+    /// text between those of the report ("Retrying metadata scan."). The lines of text are dropped: each line of the
+    /// report begins with a bracket or a quote.
     pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(json).or_else(|error| {
             let is_json = |line: &&[u8]| {

@@ -8,10 +8,11 @@ use super::mapped::{Mapped, RESUME, with_its_table};
 use crate::host::{Command, DeviceNumber, Host, holders};
 use crate::names::VgName;
 
-/// Resumes a device, and those below it, after a failed command of the driver. They were not suspended before that
-/// command. If a device stays suspended, adds its name to the command's error.
+/// Resumes a device, and those below it, after a failed command of the driver. Before that command, none of these
+/// devices was suspended. If a device stays suspended, adds its name to the command's error.
 ///
-/// Each device gets the table that it had. LVM may have loaded a second table, and have freed its extents since.
+/// Each device gets the table that it had before. LVM may have loaded a second table, and may since have freed the
+/// extents of that second table.
 pub fn resumed(host: &Host, vg: &VgName, device: DeviceNumber, error: Error) -> Error {
     let device = Mapped::of(device);
     if device.suspended(host.kernel).is_none() {

@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// example because it is another host's. If the command was stopped at its limit: what it waited for. `vg`: `None` for
 /// a command on all groups.
 pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Error {
-    // This can stop a command on any group, since LVM's global lock is in a shared group.
+    // Suspended leases can stop a command on any group, since LVM's global lock is in a shared group.
     if has_lvmlockd(host)
         && let Some(name) = suspended_leases(host.kernel)
     {

@@ -28,7 +28,7 @@ pub fn unmount(host: &Host, dir: &Path) -> Result<io::Result<()>> {
     run(host, command.operand(dir)).with_context(|| format!("unmounting {}", dir.shown()))
 }
 
-/// Binds the mount with this id, which is at `from`, to `to`, too, with these flags and no others.
+/// Binds the mount with this id, which is at `from`, to `to`, with these flags and no others.
 pub fn bind(
     host: &Host,
     (from, id): (&Path, u64),

@@ -115,8 +115,8 @@ fn require_mounted(host: &Host, source: &Source, dir: &Path) -> Result<()> {
     Err(after_undo(error, undo))
 }
 
-/// How the mount `row` differs from this source: tools and kernel read the filesystem after the driver did. Reads
-/// nothing from the device.
+/// How the mount `row` differs from what the driver read of this source. mount(8) and the kernel read the filesystem
+/// later, and may have found another one. This function reads nothing from the device.
 fn difference(kernel: &Kernel, source: &Source, row: &Row) -> Option<&'static str> {
     const ANOTHER: &str = "its filesystem has become another one";
     if !row.is_of(source.number) {
@@ -162,8 +162,8 @@ fn is_btrfs(kernel: &Kernel, source: &Source) -> bool {
     })
 }
 
-/// Binds the mount `from` to `dir`, too, with these [restrictions](super::restrictions) from the beginning. A failure
-/// leaves no mount.
+/// Binds the mount `from` to `dir` with these [restrictions](super::restrictions) from the beginning. A failure leaves
+/// no mount.
 pub fn bind(host: &Host, from: &Row, dir: &Path, flags: MsFlags, lock: &Lock) -> Result<()> {
     let at = &from.mount_point;
     // A plain bind gets the flags of `from`, and asks no disk.

@@ -181,7 +181,7 @@ impl Table {
     /// Parses the text of mountinfo. Leaves out invalid lines.
     pub fn parse(text: &str) -> Self {
         Self {
-            // lines() would drop a carriage return at the end of a name, which the kernel does not escape.
+            // lines() would drop a carriage return at the end of a name: the kernel does not escape it.
             rows: text.split('\n').filter_map(Row::parse).collect(),
         }
     }

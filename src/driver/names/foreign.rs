@@ -12,8 +12,8 @@ const LONGEST_MESSAGE: usize = 2048;
 /// The longest quoted part of a message, in bytes. kubelet's path with the longest name of a volume is shorter.
 const LONGEST_PART: usize = 512;
 
-/// A text of somebody else, to show to people: one line of at most 512 bytes that are all printable. Only [`Shown`]
-/// makes one. The driver opens, runs and decides nothing by such a text.
+/// A text of somebody else, to show to people: one line of at most 512 bytes, with printable characters only. Only
+/// [`Shown`] makes one. The driver opens, runs and decides nothing by such a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Foreign(String);
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use driver::host::{Command, Host, ToolError};
 use driver::names::Shown;
 
-/// The time limit for `init`. It is longer than any driver needs, since kubelet serves no volume meanwhile.
+/// The time limit for `init`, longer than any driver needs. kubelet serves no volume while `init` runs.
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -142,7 +142,7 @@ impl Job<'_> {
 
     /// Activates the volume. Takes the volume's lock first: otherwise the last unmount of another pod could deactivate
     /// it before this call finds its device. Returns LVM's row of the volume if the mount can use that row: the volume
-    /// had not changed since when it was activated. `None`: LVM must be asked again.
+    /// was activated as the row says. `None`: LVM must be asked again.
     fn activate(&self, mut seen: Look, locks: &mut HeldLocks) -> Result<Option<Volume>> {
         let Subject { host, config, id } = self.subject;
         let volume = seen.facts.require_volume()?.clone();

@@ -18,8 +18,8 @@ use crate::volume::subject::Subject;
 /// it.
 pub const OF_LOOKS: Duration = Duration::from_secs(5);
 
-/// Deactivates the volumes that `volume` names, as [`release`] does. kubelet gives its name of a volume, a person a
-/// device.
+/// Deactivates the volumes that `volume` names, as [`release`] does. `volume` is kubelet's name of a volume, or a
+/// device that a person names.
 pub fn release_named(host: &Host, config: &Config, volume: &str, asked: bool) -> Result<()> {
     let mut ids = Vec::from_iter(LvId::from_device(volume));
     if ids.is_empty()
@@ -136,8 +136,8 @@ fn deactivate_idle(
         tries = tries.saturating_sub(1);
         match closed.and_then(|()| lvm::deactivate(host, target, held)) {
             Err(_) if tries > 0 && !host.kernel.pause(APART) => {}
-            // The volume is unmounted, and no other node waits for it. If a process still has it mounted in its own
-            // mount namespace, the pod must be able to end all the same.
+            // The volume is unmounted, and no other node waits for it. The pod must be able to end even if a process
+            // still has the volume mounted in its own mount namespace.
             Err(error) if !is_shared => {
                 host.log.about("left-active", &format!("{error:#}"));
                 break;

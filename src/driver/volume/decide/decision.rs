@@ -50,7 +50,7 @@ pub enum Decision {
     },
     Bind(Row),
     Mount(Mount),
-    /// Open the encrypted volume, then look again. If it is open already, in another way, close it first.
+    /// Open the encrypted volume, then look again. If it is open already with other settings, close it first.
     Open {
         /// Whether to open it read-only, because the volume cannot be written.
         read_only: bool,

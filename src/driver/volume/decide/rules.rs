@@ -238,8 +238,8 @@ fn require_own_space(volume: &Volume, outgrown: Option<Bytes>, wish: &Wish) -> R
     }
 }
 
-/// Fails if a merge of a snapshot is due or has failed: it would undo what is written to the volume from now on, and
-/// its growth.
+/// Fails if a merge of a snapshot is due or has failed: the merge would undo later writes to the volume, and its
+/// growth.
 fn require_lasting(volume: &Volume, wish: &Wish) -> Result<(), Reason> {
     match volume.merge {
         _ if wish.read_only => Ok(()),

@@ -74,7 +74,7 @@ fn time_of(text: &str) -> Result<u64> {
     Ok(time.duration_since(UNIX_EPOCH)?.as_secs())
 }
 
-/// The time that was `ago`, in seconds since the epoch.
+/// The time `ago` before now, in seconds since the epoch.
 fn before(ago: Duration) -> u64 {
     let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     now.saturating_sub(ago).as_secs()

@@ -12,7 +12,7 @@ pub struct GroupHealth {
     pub group: Group,
     /// How many groups have this group's name.
     pub twins: usize,
-    /// Whether the driver has volumes in it, or the config names it.
+    /// Whether the driver has volumes in the group, or the config names the group.
     pub is_ours: bool,
     /// Why this node does not use the group. `None`: it does.
     pub kept: Option<KeptAway>,

@@ -1,4 +1,5 @@
-//! Judges the groups, disks and volumes that LVM does not list: what is wrong, and which command helps.
+//! Judges the disks, the groups that the node cannot use, and the volumes that LVM does not know any more: what is
+//! wrong, and which command helps.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -94,7 +94,8 @@ impl Verdict {
         self.why().is_some()
     }
 
-    /// Whether the next mount would be refused for a reason other than another node's right use of the volume.
+    /// Whether the next mount would be refused. False if the only reason is that another node has the volume, as is
+    /// right.
     pub fn would_not_mount(&self) -> bool {
         let is_elsewhere = matches!(self.refusal(), Some(Reason::HeldElsewhere(_)));
         self.is_refused() && !is_elsewhere

@@ -254,8 +254,8 @@ impl Cases {
         }
     }
 
-    /// Each content with each record, permission and kind of disk. For a volume that is encrypted or is to be
-    /// encrypted: only combinations that differ for some rule.
+    /// Each content with each record, permission and kind of disk. For an encrypted volume, and for one that is to be
+    /// encrypted, only the combinations that some rule judges differently.
     fn with_content(&self, facts: &Facts, wish: &Wish) -> Vec<Facts> {
         let mut all = Vec::new();
         let may_meet = |content: &Content, record: &str, permission: Permission| {

@@ -398,8 +398,7 @@ pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
         && is_blank
 }
 
-/// A volume that is formatted without a permission is also formatted with one. A volume that needs a permission is not
-/// formatted without it.
+/// For a volume that is formatted: without a permission, it is formatted exactly if no doubt is left.
 pub fn without_one_permission(facts: &Facts, wish: &Wish) {
     let mut less = facts.clone();
     let needs = !doubts_left(facts).is_empty();
