@@ -79,14 +79,14 @@ pub enum Task {
     Log(log::LogArgs),
     /// What the next mount of a volume would do, and why
     ///
-    /// It asks e2fsck too, in a way that writes to no volume. It cannot know what only mkfs finds, or the kernel
-    /// when it mounts xfs or btrfs.
+    /// The command also runs e2fsck, so that it only reads. It cannot foresee an error that only mkfs finds, or the
+    /// kernel when it mounts xfs or btrfs.
     #[command(after_long_help = help::CHECK)]
     Check(check::Check),
     /// What is wrong on this node, and the command that helps
     ///
-    /// It looks at config, udev, kubelet, tools, LVM, and volumes that need help.
-    /// A note is nothing that can be mended. With --json each finding has a `check`, a stable identifier.
+    /// It looks at config, udev, kubelet, tools, LVM, and volumes that need help. A note names something that no
+    /// command mends. With --json each finding has a `check`, a stable identifier.
     #[command(after_long_help = help::DOCTOR)]
     Doctor {
         /// Print only what is not well
@@ -98,8 +98,8 @@ pub enum Task {
     },
     /// The facts of `status` and `log` for Prometheus
     ///
-    /// With --textfile they go into a file for `node_exporter`'s textfile collector: run it from a
-    /// timer, once a minute; `examples/monitoring` has one.
+    /// With --textfile, the command writes them into a file for `node_exporter`'s textfile collector. Run it once a
+    /// minute: `examples/monitoring` has a timer.
     #[command(after_long_help = help::METRICS)]
     Metrics {
         /// The directory that `node_exporter`'s --collector.textfile.directory names
@@ -118,10 +118,9 @@ pub enum Task {
     },
     /// Let the next mount format a volume on which nothing is found
     ///
-    /// It holds for a day.
-    /// For a volume that the driver refuses because its record, or remains on it, say that it held
-    /// data. It prints what that data is; the next mount destroys it. A volume that cannot be read, is
-    /// in use or holds something is refused here too.
+    /// For a volume that the driver refuses because its record, or remains on the volume, say that it held data. The
+    /// command prints which data that is. The permission holds for a day, and the next mount destroys the data. A volume
+    /// that cannot be read, is in use, or has known content gets no permission.
     #[command(after_long_help = help::ALLOW_FORMAT)]
     AllowFormat {
         /// The volume, as VG/LV or /dev/VG/LV
@@ -133,13 +132,13 @@ pub enum Task {
     },
     /// Put this executable where kubelet looks for it, or upgrade it
     ///
-    /// kubelet never sees half of it, and an existing config.toml stays, but for --config. Running it
-    /// again, also after it was interrupted, is safe. An older version is installed the same way.
+    /// kubelet never sees half of the driver. An existing config.toml stays, unless --config replaces it. The command
+    /// can be repeated, also after it was interrupted. An older version is installed the same way.
     #[command(args_override_self = true, after_long_help = help::INSTALL)]
     Install(install::Install),
     /// Take the driver off this node
     ///
-    /// Refused while volumes of it are mounted. Another driver that was there before, such as the
+    /// Refused while the driver's volumes are mounted. Another driver that was there before, such as the
     /// bash script, comes back. An edited config.toml is kept for the next installation.
     #[command(args_override_self = true, after_long_help = help::UNINSTALL)]
     Uninstall(install::Where),

@@ -32,15 +32,15 @@ enum Metric {
     BuildInfo,
     /// Calls in the last hour.
     CallsLastHour,
-    /// How long the longest took, in seconds.
+    /// The time that the longest call of the last hour took, in seconds.
     CallsLastHourLongestSeconds,
-    /// How long they took in all, in seconds.
+    /// The time that all calls of the last hour took together, in seconds.
     CallsLastHourSeconds,
     /// Size of the mounted filesystem, in bytes.
     FilesystemSizeBytes,
-    /// What is used of the mounted filesystem, in bytes.
+    /// The used space of the mounted filesystem, in bytes.
     FilesystemUsedBytes,
-    /// What is free in the volume group, in bytes.
+    /// The free space of the volume group, in bytes.
     GroupFreeBytes,
     /// 1 if the health of the volume group is ok, as in status, else 0.
     GroupHealthy,
@@ -56,7 +56,7 @@ enum Metric {
     PoolDataRatio,
     /// How full the metadata of the thin pool is: 1 is full.
     PoolMetadataRatio,
-    /// How full the snapshot is: at 1 it is lost. A thin snapshot has none.
+    /// How full the snapshot is: at 1 the snapshot is lost. A thin snapshot has no such sample.
     SnapshotRatio,
     /// 1 if the volume is active, else 0.
     VolumeActive,
