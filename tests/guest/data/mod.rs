@@ -14,5 +14,6 @@ mod sectors;
 mod states;
 mod subvolumes;
 mod swapped;
+mod thin;
 mod unfinished;
 mod unreadable;

@@ -218,7 +218,7 @@ fn not_activated(volume: &Volume, error: Error) -> Error {
         // and repair".
         Some(pool) => error.context(format!(
             "LVM's words follow; if they ask for a repair of the thin pool {pool}, end the pods of its volumes, and run \
-             `{}`",
+             `{}`; if they name a transaction_id, repair nothing: docs/on-call.md has what helps (\"activating\")",
             repair_pool(&pool)
         )),
         // LVM runs cache_check on the cache's metadata, too. If that fails, LVM may leave a part of the cache active,
