@@ -109,13 +109,23 @@ fn extend(job: &Job, facts: &Facts, device: &Device, size: Bytes, lock: &Lock) -
     let has = device.size(host.kernel)?;
     if has < size {
         let vg = id.vg();
+        let advice = if volume.size < size {
+            format!(
+                "If volumes of {vg} were renamed just now, another volume may have become larger (`lvs -o \
+                 +lv_uuid,lv_size {vg}`; this one is {})",
+                device.lv_uuid
+            )
+        } else {
+            format!(
+                "If it is a RAID that is being reshaped (`lvs -o raid_sync_action,sync_percent {id}`), it grows when \
+                 that has ended"
+            )
+        };
         bail!(
-            "LVM said that it made {id} {} large, but its device has {}. If volumes of {vg} were renamed just now, \
-             another volume may have become larger (`lvs -o +lv_uuid,lv_size {vg}`; this one is {}); else see \
-             `dmsetup table {}` and `lvs -o +devices {id}`",
+            "LVM says that {id} is {} large, but its device has {}. {advice}; else see `dmsetup table {}` and `lvs -o \
+             +devices {id}`",
             size.rounded(),
             has.rounded(),
-            device.lv_uuid,
             id.dm_name()
         );
     }

@@ -134,3 +134,40 @@ fn a_volume_that_pvmove_moves_grows_once_that_has_ended_or_was_aborted() {
     node.grow("pod", &volume, 120 << 20).is_success();
     node.down("pod", &volume);
 }
+
+#[test]
+fn a_raid_that_is_reshaped_keeps_what_is_written_and_grows_when_that_has_ended() {
+    let node = Node::new(Mode::MountOnly);
+    let (_disks, group) = Disk::several("reshaped", 5, 200 * MIB);
+    sh("lvcreate -qq -y -W y --type raid5 -i 2 -L 64m -n data reshaped");
+    let state = |field: &str| sh(&format!("lvs --noheadings -o {field} reshaped/data"));
+    eventually("the parity", || state("sync_percent") == "100.00");
+    let volume = Volume::new(&group, "data");
+    node.write("pod", &volume, "before");
+    let dir = node.up("pod", &volume);
+    let slowly = ["--maxrecoveryrate", "1k", "--minrecoveryrate", "1k"];
+    group.lv("lvchange", &slowly, "data");
+    group.lv("lvconvert", &["--stripes", "3"], "data");
+    let is_reshaped = || state("raid_sync_action") == "reshape";
+    assert!(is_reshaped());
+
+    // LVM has counted the new stripe already.
+    let reply = node.grow("pod", &volume, 96 * MIB);
+    reply.is_failure(&["its device has 64 MiB", "being reshaped"]);
+    assert!(!reply.message.contains("renamed"), "{reply:?}");
+    sh(reply.command("lvs -o raid_sync_action").unwrap());
+    node.grow("pod", &volume, 128 * MIB).is_failure(&["reshap"]);
+    write_synced(&dir.join("page"), "meanwhile");
+    node.down("pod", &volume);
+    node.finds(&volume, "meanwhile");
+    assert!(is_reshaped());
+
+    let fast = ["--maxrecoveryrate", "0", "--minrecoveryrate", "0"];
+    group.lv("lvchange", &fast, "data");
+    eventually("the end", || state("raid_sync_action") == "idle");
+    node.finds(&volume, "meanwhile");
+    node.up("pod", &volume);
+    node.grow("pod", &volume, 96 * MIB).is_success();
+    assert!(filesystem_size(&dir) > 80 * MIB);
+    node.down("pod", &volume);
+}
