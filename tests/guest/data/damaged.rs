@@ -234,3 +234,27 @@ fn a_mount_does_not_wait_for_a_check_that_reads() {
     assert!(said.contains("bind from") && code == 0, "{code} {said}");
     node.down("pod", &volume);
 }
+
+#[test]
+fn an_xfs_that_the_kernel_does_not_mount_is_repaired_by_what_the_page_says() {
+    let page = include_str!("../../../docs/on-call.md");
+    let node = Node::new(Mode::MountOnly);
+    let (_disk, _group, volume) = Disk::with_data("unmountable", "xfs", 300);
+    node.write("pod", &volume, "kept");
+    let device = volume.device();
+    // The header of the first allocation group's free space, behind the superblock.
+    sh(&format!(
+        "dd if=/dev/zero of={device} bs=512 seek=1 count=1 conv=notrunc,fsync status=none"
+    ));
+    let refused = node.mount("pod", &volume);
+    refused.is_failure(&["mounting ", &device]);
+    for line in ["xfs_repair -n DEVICE", "xfs_repair DEVICE"] {
+        assert!(page.contains(&format!("`{line}`")), "{line}");
+        // It exits with 1 if it only looks, and finds damage.
+        bash(&format!(
+            "{} || [ $? = 1 ]",
+            line.replace("DEVICE", &device)
+        ));
+    }
+    node.finds(&volume, "kept");
+}

@@ -1,5 +1,6 @@
 //! Active volumes of which a part is on a disk that was away and came back under another name.
 
+use crate::crypt;
 use crate::data::lvm_conf::LvmConf;
 use crate::prelude::*;
 
@@ -74,6 +75,36 @@ fn a_volume_with_a_part_on_its_old_disk_is_refused_though_its_beginning_can_be_r
     let refused = node.mount("pod", &Volume::new(&group, "linear"));
     bash(refused.command("lvchange -an ").unwrap());
     node.finds(&Volume::new(&group, "linear"), "linear");
+    group.deactivate();
+    drop(renamed);
+}
+
+#[test]
+fn an_encrypted_volume_that_stayed_open_on_its_old_disk_is_closed_by_what_the_message_says() {
+    let node = crypt::with_key(Mode::MountOnly, "stayed");
+    let (disks, group) = Disk::several("stayed", 2, 200 * MIB);
+    let second = disks[1].path();
+    sh(&format!(
+        "lvcreate -qq -y -W y -n data -L 48m stayed {second}"
+    ));
+    let volume = Volume::new(&group, "data").encrypted();
+    node.write("pod", &volume, "kept");
+    // As if the driver could not close it after the last unmount.
+    crypt::opens(&volume, &crypt::name_inside(&volume));
+    let renamed = Renamed::new(&disks[1], true);
+    // A mount that is refused closes it, and a look does not.
+    let (report, _) = node.json(&["check", "stayed/data"]);
+    let refused = Reply {
+        status: "Failure".to_owned(),
+        message: report["volumes"][0]["message"].as_str().unwrap().to_owned(),
+        device: None,
+        attached: None,
+        capabilities: None,
+    };
+    refused.is_failure(&["which is no disk of stayed any more"]);
+    sh(refused.command("cryptsetup close ").unwrap());
+    bash(refused.command("lvchange -an ").unwrap());
+    node.finds(&volume, "kept");
     group.deactivate();
     drop(renamed);
 }

@@ -36,7 +36,7 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("large-blocks", "lvremove ", "as of `new-not-blank`"),
     ("no-room", "pvresize ", "tests/guest/calls/failed_growth.rs"),
     ("filesystem-limit", "e2fsck -f ", "tests/guest/calls/failed_growth.rs"),
-    ("old-disk", "cryptsetup close ", "the driver closes it after the last unmount, unless that fails"),
+    ("old-disk", "cryptsetup close ", "tests/guest/data/old_disks.rs"),
     ("partial", "vgextend ", "tests/guest/doctor/nodes.rs"),
     ("partial", "lvchange -an ", "tests/guest/data/partial.rs"),
     ("read-only-volume", "lvchange --refresh ", "tests/guest/users/read_only.rs"),
