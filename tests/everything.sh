@@ -70,7 +70,7 @@ full_aarch64() { aarch64; }
 # What differs between two builds is a path or a time, and comes from a change of the release's own scripts.
 full_release() { release twice; }
 
-# The whole of tests/run.sh on bare Debians: the quickstart and ten cases there run at each change.
+# The whole of tests/run.sh on bare Debians, by root and by a user: the quickstart and ten cases there run at each change.
 full_bare() { bare whole; }
 
 # The seeds run at each change.

@@ -1,6 +1,6 @@
 //! Tools that hang, flood, cling or will not die: every call ends by its limit, or soon after it is
 //! told to stop, with one document that says what it waited for. The tools are stand-ins, so this
-//! needs neither LVM nor root.
+//! needs no LVM.
 #![allow(clippy::restriction, clippy::disallowed_methods)]
 
 mod support;

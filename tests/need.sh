@@ -22,6 +22,24 @@ need_root() {
     die "root is needed $1. An administrator has to run: ${2:-apt-get install -y sudo && adduser $(id -un) sudo}"
 }
 
+# mends_namespaces COMMAND…: if a user can make no user namespace here, prints what an administrator has to do. COMMAND
+# runs what follows as that user.
+mends_namespaces() {
+    local what kernel=/proc/sys/kernel
+    ! "$@" unshare --map-root-user --mount true 2> /dev/null || return 0
+    for what in unprivileged_userns_clone=1 apparmor_restrict_unprivileged_userns=0; do
+        [ "$(cat "$kernel/${what%=*}" 2> /dev/null || echo "${what#*=}")" = "${what#*=}" ] || {
+            echo "run \`sudo sysctl -w kernel.$what\`"
+            return
+        }
+    done
+    if [ "$(cat /proc/sys/user/max_user_namespaces)" = 0 ]; then
+        echo "run \`sudo sysctl -w user.max_user_namespaces=10000\`"
+    else
+        echo "a container's seccomp profile forbids it, or a rule of AppArmor or SELinux"
+    fi
+}
+
 # Prints the name of this machine's Debian.
 debian() { sed -n 's/^VERSION_CODENAME=//p' /etc/os-release; }
 
@@ -79,7 +97,7 @@ unpack() {
     is_here apt-get || die "missing here: Debian's packages ${*:2}; install these and try again"
     say "unpacking ${*:2} into $dir"
     need_root "to get packages" "apt-get install -y --no-install-recommends ${*:2}"
-    rm -rf "$new"
+    rm -rf "$new" 2> /dev/null || as_root rm -rf "$new"
     mkdir -p "$new/debs/partial" "$new"/usr/{bin,sbin,lib}
     timed apt apt_get install --yes --download-only -o Dir::Cache::archives="$new/debs" "${@:2}"
     for deb in "$new"/debs/*.deb; do dpkg-deb --extract "$deb" "$new"; done
@@ -97,5 +115,7 @@ unpack() {
             "$dir${command#"$new"}" > "$new/bin/${command##*/}"
     done
     chmod +x "$new"/bin/* 2> /dev/null || true
+    # The driver runs no tool of another user, and in a guest these are among its tools.
+    as_root chown -R 0:0 "$new"
     mv "$new" "$dir"
 }

@@ -12,7 +12,7 @@
 #
 #   tests/run.sh unit            what needs neither a machine nor the executable
 #   tests/run.sh lint            format, clippy, shellcheck, and zizmor for .github
-#   tests/run.sh host            all that needs neither a guest nor root
+#   tests/run.sh host            all that needs no guest
 #   tests/run.sh cli             the executable's replies, on this machine
 #   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name. With KEEP=1 a case that
 #                                fails leaves a shell in the guest, and so does the end
@@ -27,7 +27,8 @@
 #                                operators, kills, broken disks, power cuts; 300 seconds. A life that
 #                                fails is printed as a short list of steps, and its seed plays it again
 #   tests/run.sh bare            what README prints under "Try it", on Debians with nothing but what it asks for:
-#                                the quickstart and ten cases; `bare whole`: all of tests/run.sh. COMMIT=REF: of another commit
+#                                the quickstart and ten cases; `bare whole`: all of tests/run.sh, by root and by a user.
+#                                COMMIT=REF: of another commit
 #   tests/run.sh release         what install/release.sh makes of the last commit: the same bytes twice
 #   tests/run.sh packages        lintian, rpmlint, and rpm with the package's scripts; what dpkg does is
 #                                `guest packages::`
@@ -50,7 +51,7 @@
 # call, and not only at a sample, which FLEXVOLUME_LVM_SEED chooses. Of the calls that are killed
 # FLEXVOLUME_LVM_CALLS takes some, by the names that the test prints.
 #
-# What is missing is installed with apt on Debian and Ubuntu. A guest has no limit of time: it is stopped when it
+# What is missing is installed with apt on Debian and Ubuntu. Who is not root needs sudo. A guest has no limit of time: it is stopped when it
 # has printed nothing for half an hour. The last lines say how long each step took, how many tests ran
 # and how many of them passed, as the test runners themselves counted them. The very last one is for
 # programs: "378 passed, 0 failed".

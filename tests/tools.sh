@@ -55,9 +55,10 @@ HOST_TOOLS=(valgrind:valgrind zsh:zsh mandoc:mandoc troff:groff-base strace:stra
 
 need_host() {
     need "${RUST_TOOLS[@]}" "${HOST_TOOLS[@]}"
-    unshare --map-root-user true 2> /dev/null ||
-        die "no user namespace can be made here, which tests need: on Ubuntu, run" \
-            "\`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0\`; in a container, its seccomp profile forbids it"
+    local mends
+    need_root "to run the tests, since the driver works for root only"
+    mends=$(mends_namespaces as_root setpriv --reuid=65534 --regid=65534 --clear-groups)
+    [ -z "$mends" ] || die "no user can make a user namespace here, which tests need: $mends"
     need_xfs
     # Another package than man-db has a man, too. fish depends on it.
     need_unpacked promtool:prometheus mandb:man-db fish:fish systemd-analyze:systemd

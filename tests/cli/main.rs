@@ -1,6 +1,6 @@
 //! The real executable, called as kubelet calls it: whatever comes in, one JSON document comes out.
 //!
-//! Nothing here needs LVM or root. The driver finds no tools, or stand-ins that the test wrote.
+//! Nothing here needs LVM. The driver finds no tools, or stand-ins that the test wrote.
 //! Bad input is in `hostile/`.
 #![allow(clippy::restriction, clippy::disallowed_methods)]
 
@@ -21,7 +21,7 @@ use std::path::Path;
 use support::driver::driver;
 use support::machine::Machine;
 use support::reply::Reply;
-use support::{host_name, run};
+use support::{host_name, needs_root, run};
 
 /// kubelet's options for a volume that no machine has.
 const JSON: &str = r#"{"kubernetes.io/fsType":"ext4","kubernetes.io/pvOrVolumeName":"data","kubernetes.io/readwrite":"rw","size":"64m","volumeID":"data-1","volumegroup":"nosuch-vg"}"#;
@@ -86,6 +86,7 @@ fn init_needs_no_config_and_says_all_five_capabilities() {
 
 #[test]
 fn a_broken_config_stops_only_what_brings_a_volume_up() {
+    needs_root!();
     let machine = Machine::new();
     for (lines, words) in [
         ("defualt_fs = \"xfs\"", "line 4: unknown field `defualt_fs`"),

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
 
 use crate::support::machine::{Machine, NO_VOLUME};
-use crate::support::put;
+use crate::support::{needs_root, put};
 
 const JSON: &str = r#"{"volumegroup":"vg","volumeID":"data"}"#;
 const CALL: [&str; 3] = ["waitforattach", "", JSON];
@@ -47,6 +47,7 @@ fn both(machine: &Machine) {
 
 #[test]
 fn no_tool_that_others_can_change_is_run() {
+    needs_root!();
     #[rustfmt::skip] // a row is a line
     let loose: [(&str, Loosen, &str); 7] = [
         ("a directory for all", |m| mode(&m.path("tools"), 0o777), "tools can be written by others"),
@@ -96,6 +97,7 @@ fn linked(machine: &Machine, owner: u32) {
 
 #[test]
 fn a_tool_that_only_root_can_change_is_run_through_any_link() {
+    needs_root!();
     let machine = machine();
     linked(&machine, 0);
     symlink("tools", machine.path("sbin")).unwrap();
@@ -113,6 +115,7 @@ fn a_tool_that_only_root_can_change_is_run_through_any_link() {
 /// As on hosts that were upgraded from an old Debian: /usr/local/sbin is root:staff, mode 2775.
 #[test]
 fn an_empty_directory_that_others_can_change_is_in_nobodys_way() {
+    needs_root!();
     let machine = machine();
     fs::remove_file(machine.path("tools/lvs")).unwrap();
     group(&machine.path("tools"));

@@ -1,7 +1,7 @@
 //! The installer, killed before each of its steps in turn.
 
 use crate::plugin_dir::{OURS, PluginDir, SCRIPT, file, same};
-use crate::support::needs;
+use crate::support::{needs, needs_root};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -73,6 +73,7 @@ fn kill_everywhere(
 
 #[test]
 fn a_first_install_killed_anywhere_is_all_or_nothing() {
+    needs_root!();
     needs!("strace", "strace");
     kill_everywhere("install", &[], PluginDir::new, |node, at| {
         if node.dir().exists() {

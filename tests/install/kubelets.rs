@@ -7,7 +7,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use crate::plugin_dir::{PluginDir, driver};
-use crate::support::{eventually, run};
+use crate::support::{eventually, needs_root, run};
 
 /// A process that is called kubelet, and runs until it is dropped. It has a child that is about to become another
 /// program, as kubelet has one for each call of a driver.
@@ -134,6 +134,7 @@ const NOBODY: [&str; 4] = [
 /// Anybody may call a process kubelet, in a pod too, and give it any arguments.
 #[test]
 fn only_a_process_of_the_hosts_root_speaks_for_kubelet() {
+    needs_root!();
     let node = PluginDir::new();
     fs::set_permissions(node.path(""), fs::Permissions::from_mode(0o755)).unwrap();
     let fifo = node.path("fifo");
@@ -170,6 +171,7 @@ fn only_a_process_of_the_hosts_root_speaks_for_kubelet() {
 /// Its effective user id is root's, and its arguments are a user's.
 #[test]
 fn a_program_with_the_set_user_id_bit_does_not_speak_for_kubelet() {
+    needs_root!();
     let node = PluginDir::new();
     fs::set_permissions(node.path(""), fs::Permissions::from_mode(0o755)).unwrap();
     let program = Kubelet::compile(&node);

@@ -17,6 +17,7 @@ use plugin_dir::{OURS, PluginDir, SCRIPT, driver, file, same, says};
 use predicates::prelude::*;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use support::needs_root;
 
 #[test]
 fn a_new_node_gets_the_driver_and_attach_false() {
@@ -45,6 +46,7 @@ fn a_new_node_gets_the_driver_and_attach_false() {
 
 #[test]
 fn an_existing_driver_keeps_its_mode_and_comes_back() {
+    needs_root!();
     let detached = r#"echo '{"status":"Success","capabilities":{"attach": false}}'"#;
     let (no, yes) = (Some("attach = false\n"), Some("attach = true # mine\n"));
     for (name, before, config, attach) in [
@@ -91,6 +93,7 @@ fn an_existing_driver_keeps_its_mode_and_comes_back() {
 
 #[test]
 fn the_mode_of_a_config_is_never_changed() {
+    needs_root!();
     let node = PluginDir::running(SCRIPT);
     let driver = node.driver("a", OURS);
     let said = node.install(&driver, &["--attach", "false"]).success();

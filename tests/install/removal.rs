@@ -1,6 +1,7 @@
 //! Taking the driver off a node.
 
 use crate::plugin_dir::{OURS, PluginDir, SCRIPT, driver, same, says};
+use crate::support::needs_root;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -36,6 +37,7 @@ fn a_link_comes_back_as_a_link() {
 #[test]
 fn an_edited_config_is_kept_and_the_next_installation_takes_it() {
     const MINE: &str = "attach = false # mine\n";
+    needs_root!();
     for node in [PluginDir::new(), PluginDir::running(SCRIPT)] {
         let driver = node.driver("a", OURS);
         node.install(&driver, &["--attach", "false"]).success();

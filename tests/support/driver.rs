@@ -1,4 +1,4 @@
-//! The executable that the tests run.
+//! The executable that the tests run, as root.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
@@ -7,6 +7,7 @@ use std::process;
 use std::sync::OnceLock;
 
 use super::run;
+use super::tools::skipped;
 
 /// The executable of this build. If the clone belongs to somebody else, it is a copy in a directory of this user's: the
 /// driver believes no config beside an executable that another user could replace.
@@ -15,6 +16,10 @@ pub fn driver() -> &'static Path {
     DRIVER.get_or_init(|| {
         let built = assert_cmd::cargo::cargo_bin!("lvm");
         let user = nix::unistd::Uid::effective().as_raw();
+        assert_eq!(
+            user, 0,
+            "the driver works for root only: run this test by cargo or tests/run.sh"
+        );
         let is_own = |path: &Path| fs::metadata(path).unwrap().uid() == user;
         if is_own(built) && built.parent().is_some_and(is_own) {
             return built.to_owned();
@@ -30,4 +35,10 @@ pub fn driver() -> &'static Path {
         fs::rename(&new, &driver).unwrap();
         driver
     })
+}
+
+/// Whether this is root of this machine. In the namespace that tests/runner makes for a user there is no other user, and
+/// what belongs to this machine's root is nobody's. Inside tests/run.sh, which asks for root, it has to be.
+pub fn is_root_of_this_machine() -> bool {
+    fs::metadata("/usr").unwrap().uid() == 0 || skipped("root (tests/run.sh host)")
 }

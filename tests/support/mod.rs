@@ -65,6 +65,16 @@ macro_rules! needs {
 }
 pub(crate) use needs;
 
+/// Ends a test that needs other users, or tools that belong to root, where there are none; names what runs it.
+macro_rules! needs_root {
+    () => {
+        if !$crate::support::driver::is_root_of_this_machine() {
+            return;
+        }
+    };
+}
+pub(crate) use needs_root;
+
 /// Runs a tool of the host, which must succeed, and returns what it printed, without the ends.
 #[track_caller]
 pub fn run(tool: &str, args: &[&str]) -> String {

@@ -8,10 +8,12 @@ pub fn is_here(package: &str, tools: &[&str]) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
     let is_there = |tool: &&str| dirs.iter().any(|dir| dir.join(tool).exists());
-    if tools.iter().all(is_there) {
-        return true;
-    }
-    let said = format!("skipped: needs {package} (apt install {package})");
+    tools.iter().all(is_there) || skipped(&format!("{package} (apt install {package})"))
+}
+
+/// Says what this test is skipped for, which is `false`.
+pub fn skipped(needs: &str) -> bool {
+    let said = format!("skipped: needs {needs}");
     assert!(std::env::var_os("FLEXVOLUME_LVM_ALL").is_none(), "{said}");
     let test = std::thread::current();
     // libtest hides what a test that passes prints.
