@@ -133,7 +133,7 @@ host() {
     # No test may leave itself out.
     FLEXVOLUME_LVM_ALL=1 rust "$name" "$@"
     # Root's copy of the driver, which this user could not remove: see tests/support/driver.rs.
-    [ "$(id -u)" = 0 ] || as_root rm -rf "${CARGO_TARGET_DIR:-target}/tmp/user-0"
+    [ "$(id -u)" = 0 ] || as_root rm -rf "${CARGO_TARGET_DIR:-target}"/*/tmp/user-0
 }
 
 # rust NAME ARGUMENT OF CARGO TEST…
