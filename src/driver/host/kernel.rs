@@ -115,7 +115,7 @@ impl Kernel {
         Ok(names)
     }
 
-    /// The names in a directory, one by one, since there may be any number. No names if it cannot be read.
+    /// The names in a directory, one by one, since there may be any number. No names if the directory cannot be read.
     pub fn entries(&self, dir: &Path) -> impl Iterator<Item = String> + use<> {
         let entries = fs::read_dir(dir).into_iter().flatten();
         let entries = entries.map_while(io::Result::ok);

@@ -68,8 +68,8 @@ impl Options {
         }
     }
 
-    /// Parses the JSON that kubelet passes. A manifest's option replaces kubelet's of the same name, so kubelet's are
-    /// not trusted more than the manifest's.
+    /// Parses the JSON that kubelet passes. A manifest's option replaces kubelet's own option of the same name. So
+    /// kubelet's options are trusted no more than a manifest's.
     pub fn parse(json: &str) -> Result<Self> {
         let (mut pairs, passphrase) = pairs(json)?;
         refuse_near_misses(&pairs)?;

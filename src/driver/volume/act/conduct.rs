@@ -42,6 +42,7 @@ impl Job<'_> {
                 look_under_lock(self.subject, asker, &self.wish, patience, &mut locks)?;
             again = match decision {
                 Decision::Refuse(reason) => return Err(Refusal::of(id, reason).into()),
+                // The free space is looked at under the group's lock: only `Level::Room` comes here.
                 Decision::Look(_) => {
                     locks.group = Some(lock::hold_group(host.kernel, id.vg(), patience)?);
                     "the group's lock was taken"

@@ -94,7 +94,8 @@ pub fn open(job: &Job, seen: &mut Look, read_only: bool, lock: &Lock) -> Result<
     opened.map_err(|error| not_opened(job.subject, &device, is_made, error))
 }
 
-/// Adds advice to the error of an encrypted volume that cannot be opened. `is_made`: the record has its LUKS2 header.
+/// Adds advice to the error of an encrypted volume that cannot be opened. `is_made`: the volume's tags
+/// record the UUID of its LUKS2 header.
 fn not_opened(subject: Subject, device: &Device, is_made: bool, error: Error) -> Error {
     let Subject { host, id, .. } = subject;
     let error = match require_dm_crypt(host.kernel) {

@@ -150,12 +150,12 @@ impl FirstMount<'_> {
                 .and_then(|()| self.undo_if_shut_down(elsewhere))?,
         }
 
-        Ok(self.finish())
+        Ok(self.record_and_grow())
     }
 
     /// Records a filesystem that has just been mounted, and grows it if it is smaller than its device. The volume is
     /// mounted with its data, so a failure is only a warning, and the pod starts. Returns the warnings.
-    fn finish(&self) -> Vec<String> {
+    fn record_and_grow(&self) -> Vec<String> {
         let Subject { host, id, .. } = self.job.subject;
         let (how, volume) = (&self.how, &self.volume);
         let mut remarks = Vec::new();

@@ -49,7 +49,7 @@ pub fn make(
         None => write(job, on, permit, is_again, lock),
     };
     match made {
-        Ok(on) => begun.finish(on).map(Step::Done),
+        Ok(on) => begun.record_made(on).map(Step::Done),
         Err(error) if !is_again && begun.is_untouched(&error) => {
             Err(after_undo(error, begun.take_back()))
         }
@@ -124,8 +124,8 @@ impl<'a> Begun<'a> {
         retag(host, self.device.target(), tags, Some(self.lock))
     }
 
-    /// Looks once more, since the wait for LVM's lock may have been long. Returns the device to write to. `None`: it
-    /// has changed.
+    /// Looks once more, since the wait for LVM's lock may have been long. Returns the device to write to. `None`: the
+    /// content is another, the kernel counted a write, or somebody has the device open.
     fn still_as_seen(&self, seen: &Look) -> Result<Option<Pinned>> {
         if !seen.is_as_it_was()? {
             return Ok(None);
@@ -153,7 +153,7 @@ impl<'a> Begun<'a> {
         if self.is_repeated || !has_refused(error) {
             return false;
         }
-        let mut now = Look::at(self.job.subject, Asker::default());
+        let mut now = Look::with_device(self.job.subject, Asker::default());
         now.facts.lvm = Some(self.lvm.clone());
         now.facts.lvcreate_ended = true;
         let decision = now.settle(&self.job.wish);
@@ -163,7 +163,7 @@ impl<'a> Begun<'a> {
 
     /// Reads which filesystem mkfs has made on this device, and replaces the tag by a record of it. So a record always
     /// names a filesystem that is on the disk.
-    fn finish(&self, on: Pinned) -> Result<(Mount, Device)> {
+    fn record_made(&self, on: Pinned) -> Result<(Mount, Device)> {
         let (fs, id) = (self.fs, &self.device.id);
         let host = self.job.subject.host;
         let made = fs::superblock_of_new(host, (&on.file, &on.device.path))

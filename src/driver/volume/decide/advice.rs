@@ -41,7 +41,8 @@ pub fn filesystem_failed(id: &LvId, place: &Place, failure: Failure) -> String {
     )
 }
 
-/// kubelet starts no pod of a claim whose growth fails, so an operator has to know the way back.
+/// What to do if the group has too little free space. kubelet starts no pod of a claim whose growth fails, so the message
+/// also says how to undo the claim's request.
 pub fn no_room(id: &LvId, needed: &Needed) -> String {
     let Needed {
         has, more, free, ..

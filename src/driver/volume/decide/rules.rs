@@ -249,7 +249,8 @@ fn require_lasting(volume: &Volume, wish: &Wish) -> Result<(), Reason> {
     }
 }
 
-/// Fails if the volume's thin pool has failed, which then answers nothing, or its cache, which may lose writes.
+/// Fails if the volume's thin pool has failed: it answers nothing then. Unless the volume is only to be read, fails also if
+/// its cache has failed: the cache may lose writes.
 pub fn require_sound(volume: &Volume, is_to_be_read: bool) -> Result<(), Reason> {
     let health = volume.health.clone();
     match (volume.pool_id(), volume.cache()) {

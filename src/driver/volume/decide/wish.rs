@@ -44,8 +44,8 @@ pub struct Wish {
 }
 
 impl Wish {
-    /// The flags for the mount in `row`, or for a bind from it: the mount's own flags, the wished ones, and read-only
-    /// if the wish is read-only.
+    /// The flags for the mount in `row`, or for a bind from it: the mount's own flags and the wished ones. Only the wish
+    /// decides about read-only.
     pub fn restrictions(&self, row: &Row) -> MsFlags {
         let fs = FsType::parse(&row.fs_type).ok();
         let asked = fs.and_then(|fs| self.restrictions.get(&fs));

@@ -132,8 +132,8 @@ impl Look<'_> {
         Some(GroupLeases::ask(host, id.vg(), config.limits.query).of(lock))
     }
 
-    /// Looks for disks of the device that LVM's metadata does not have. Does so only if the device cannot be read or
-    /// LVM has printed a warning, and not if LVM itself calls the volume partial, which means that it misses a disk.
+    /// Looks for disks that the device is on, but that LVM's metadata does not have. Does so only if the device cannot be
+    /// read or LVM has printed a warning. Not if LVM calls the volume partial: then LVM itself misses a disk.
     pub(super) fn see_astray(&mut self) {
         let (kernel, facts) = (self.subject.host.kernel, &self.facts);
         let is_unreadable = matches!(facts.top_content(), Some(Content::Unreadable { .. }));

@@ -113,11 +113,11 @@ pub struct Look<'a> {
 
 impl<'a> Look<'a> {
     /// Begins a look by finding the device, which exists if the volume is active.
-    pub fn at(subject: Subject<'a>, asker: Asker<'a>) -> Self {
+    pub fn with_device(subject: Subject<'a>, asker: Asker<'a>) -> Self {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let mut facts = Facts::of(subject.id, now.as_secs());
-        let listed = asker.known.and_then(|known| known.devices.get(subject.id));
-        let device = match listed {
+        let known_device = asker.known.and_then(|known| known.devices.get(subject.id));
+        let device = match known_device {
             Some(device) => Ok(Some(device.clone())),
             None => Device::find(subject.host.kernel, subject.id),
         };

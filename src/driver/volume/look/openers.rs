@@ -32,7 +32,7 @@ pub struct Openings {
 impl<'a> Look<'a> {
     /// A look at a volume that is to be closed or deactivated. `None`: somebody uses the volume.
     pub fn idle(subject: Subject<'a>) -> Result<Option<Self>> {
-        let mut seen = Self::at(subject, Asker::default());
+        let mut seen = Self::with_device(subject, Asker::default());
         if let Some(why) = seen.facts.not_its_device {
             bail!("{why}");
         }

@@ -58,7 +58,7 @@ impl HeldLocks {
         Ok(())
     }
 
-    fn lacks(&self, device: &Device) -> bool {
+    fn lacks_lock_of(&self, device: &Device) -> bool {
         self.of.as_ref() != Some(&device.lv_uuid)
     }
 }
@@ -75,9 +75,9 @@ pub fn look_under_lock<'a>(
 ) -> Result<(Look<'a>, Decision)> {
     let kernel = subject.host.kernel;
     loop {
-        let mut seen = Look::at(subject, asker);
+        let mut seen = Look::with_device(subject, asker);
         let device = seen.facts.device.clone();
-        if let Some(device) = device.filter(|device| holding.lacks(device)) {
+        if let Some(device) = device.filter(|device| holding.lacks_lock_of(device)) {
             if let Some(decision) = without_lock(&mut seen, wish)? {
                 return Ok((seen, decision));
             }
@@ -89,8 +89,8 @@ pub fn look_under_lock<'a>(
         }
         // A person's lists may be old by now. If the device is to be read and is not the volume's any more, they are
         // dropped.
-        let is_listed = asker.known.is_some() && !asker.unread;
-        if is_listed && is_to_be_read(&mut seen, wish)? && seen.has_lost_device() {
+        let has_lists = asker.known.is_some() && !asker.unread;
+        if has_lists && is_to_be_read(&mut seen, wish)? && seen.has_lost_device() {
             *holding = HeldLocks::default();
             asker.known = None;
             continue;
@@ -121,7 +121,7 @@ fn is_to_be_read(seen: &mut Look, wish: &Wish) -> Result<bool> {
     Ok(matches!(decision, Decision::Look(_)))
 }
 
-/// Decides under the lock of a volume that is active.
+/// Decides with the locks that are held. If an active volume is to grow, first takes the group's lock.
 fn with_locks(
     seen: &mut Look,
     wish: &Wish,
