@@ -137,7 +137,8 @@ fn luks1_is_converted_first() {
     let (key, device) = (key_file("luks-one"), volume.device());
     let key = text(&key);
     sh(&format!("cryptsetup open --key-file {key} {device} opened"));
-    let refused = node.refuses_mount(&volume, &["luks-one/data is encrypted, and open"]);
+    let words = ["luks-one/data is encrypted, and open", "It is LUKS1"];
+    let refused = node.refuses_mount(&volume, &words);
     bash(refused.command("cryptsetup close").unwrap());
     node.refuses_mount(&volume, &[&convert]);
     node.prints(&["adopt", "luks-one/data"], &convert, 1);
