@@ -218,8 +218,8 @@ fn not_activated(volume: &Volume, error: Error) -> Error {
         // Before LVM activates the pool, it runs thin_check on the pool's metadata. Source: lvmthin(7), "Metadata check
         // and repair".
         Some(pool) => error.context(format!(
-            "LVM's words follow; if they ask for a repair of the thin pool {pool}, end the pods of its volumes, and run \
-             `{}`; if they name a transaction_id, repair nothing: docs/on-call.md has what helps (\"activating\")",
+            "LVM's words follow. If they name a transaction_id, repair nothing: docs/on-call.md has what helps \
+             (\"activating\"). If they ask for a repair of the thin pool {pool}, end the pods of its volumes, and run `{}`",
             repair_pool(&pool)
         )),
         // LVM runs cache_check on the cache's metadata, too. If that fails, LVM may leave a part of the cache active,
