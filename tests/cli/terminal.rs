@@ -27,7 +27,7 @@ fn machine(word: &str) -> Machine {
             ["fs=ext4:", "volume=", "mayformat="].map(|tag| format!("flexvolume.{tag}{word}"));
         row["lv_tags"] = format!("{}:1", tags.join(",")).into();
         row["lv_layout"] = format!("linear,{word}").into();
-        for (field, value) in [("vg_name", vg), ("lv_name", lv), ("lv_active", "")] {
+        for (field, value) in [("vg_name", vg), ("lv_name", lv), ("lv_kernel_major", "-1")] {
             row[field] = value.into();
         }
         for field in ["lv_uuid", "lv_health_status", "lv_role", "data_percent"] {

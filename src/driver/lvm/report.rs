@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 use super::record::Record;
 use super::spread::Spread;
 use super::volume::{Lease, Merge, OVERFLOWED, Volume};
-use crate::host::{Command, Host, ToolError};
+use crate::host::{Command, DeviceNumber, Host, ToolError};
 use crate::names::{Bytes, LvId, LvName, LvUuid, VgName, is_printable};
 
 #[derive(Debug, Deserialize)]
@@ -94,15 +94,12 @@ struct ReportRow {
     origin_size: String,
     lv_time: String,
     lv_tags: String,
-    lv_active: String,
     lv_kernel_major: String,
     lv_kernel_minor: String,
     #[serde(deserialize_with = "is_set")]
     lv_device_open: bool,
-    lv_permissions: String,
     lv_attr: String,
     lv_health_status: String,
-    lv_snapshot_invalid: String,
     lv_merge_failed: String,
     lv_layout: String,
     lv_role: String,
@@ -130,8 +127,9 @@ struct ReportRow {
 impl ReportRow {
     fn volume(self) -> Option<Volume> {
         let (vg, lv) = (VgName::parse(&self.vg_name), LvName::parse(&self.lv_name));
-        // -1 means none.
+        // -1 means none: it is not active. Source: lvm2 lib/report/report.c, `_lvkmaj_disp`.
         let number = format!("{}:{}", self.lv_kernel_major, self.lv_kernel_minor);
+        let number: Option<DeviceNumber> = number.parse().ok();
         Some(Volume {
             id: LvId::new(vg.ok()?, lv.ok()?),
             uuid: LvUuid::of(&self.lv_uuid),
@@ -140,14 +138,14 @@ impl ReportRow {
             // If somebody wrote the metadata by hand, a volume may have no time.
             created: self.lv_time.parse().unwrap_or(0),
             record: Record::parse(self.lv_tags.split(',')),
-            active: self.lv_active == "active",
-            number: number.parse().ok(),
+            number,
             open: self.lv_device_open,
-            writable: match &*self.lv_permissions {
-                "unknown" | "" => None,
-                permissions => Some(permissions == "writeable"),
+            writable: match self.letter(2) {
+                Some('w') => number.map(|_| true),
+                Some('r' | 'R') => Some(false),
+                _ => None,
             },
-            overridden: self.lv_permissions == "read-only-override",
+            overridden: self.letter(2) == Some('R'),
             spread: Spread::of_report(&self.lv_layout, self.stripes, self.data_stripes),
             lock: self.lock(),
             merge: self.merge(),
@@ -169,22 +167,26 @@ impl ReportRow {
         })
     }
 
-    /// If the kernel has given up a thin volume's pool, only a letter of `lv_attr` says so. Source: lvs(8),
-    /// "`lv_attr`"; lvm2 lib/report/report.c, `_lvhealthstatus_disp`.
+    /// A character of `lv_attr`, counted from 1 as in lvs(8), "`lv_attr`".
+    fn letter(&self, number: usize) -> Option<char> {
+        self.lv_attr.chars().nth(number.saturating_sub(1))
+    }
+
+    /// If the kernel has given up a thin volume's pool, only a letter of `lv_attr` says so. Source: lvm2
+    /// lib/report/report.c, `_lvhealthstatus_disp`.
     fn health(&self) -> String {
-        let is_failed = self.lv_attr.chars().nth(8) == Some('F');
-        match (&*self.lv_snapshot_invalid, &*self.lv_health_status) {
-            (OVERFLOWED, _) => OVERFLOWED,
-            (_, "") if is_failed => "failed",
-            (_, health) => health,
+        match (self.letter(5), self.letter(9), &*self.lv_health_status) {
+            (Some('I' | 'S'), _, _) => OVERFLOWED,
+            (_, Some('F'), "") => "failed",
+            (_, _, health) => health,
         }
         .to_owned()
     }
 
-    /// Not read from `lv_merging`, which is empty for a thin volume. Source: lvs(8), "`lv_attr`"; lvm2
-    /// lib/report/report.c, `_lvmerging_disp` and `_lvmergefailed_disp`.
+    /// Not read from `lv_merging`, which is empty for a thin volume. Source: lvm2 lib/report/report.c,
+    /// `_lvmerging_disp` and `_lvmergefailed_disp`.
     fn merge(&self) -> Option<Merge> {
-        let is_merging = self.lv_attr.starts_with('O');
+        let is_merging = self.letter(1) == Some('O');
         is_merging.then(|| match &*self.lv_merge_failed {
             "" => Merge::Runs,
             // The kernel's table has no merge yet. A thin volume's table never has one.
@@ -208,8 +210,8 @@ impl ReportRow {
     }
 }
 
-pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,origin_size,lv_time,lv_tags,lv_active,\
-    lv_kernel_major,lv_kernel_minor,lv_device_open,lv_permissions,lv_attr,lv_health_status,lv_snapshot_invalid,lv_merge_failed,lv_layout,lv_role,pool_lv,origin,data_percent,\
+pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,origin_size,lv_time,lv_tags,\
+    lv_kernel_major,lv_kernel_minor,lv_device_open,lv_attr,lv_health_status,lv_merge_failed,lv_layout,lv_role,pool_lv,origin,data_percent,\
     metadata_percent,vg_extent_size,vg_free,vg_mda_free,vg_missing_pv_count,vg_lock_type,lv_lockargs,pool_lv_uuid,stripes,data_stripes";
 
 /// Settings of the report's format. An administrator may have changed them in lvm.conf(5), and then, for example, one

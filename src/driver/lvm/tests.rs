@@ -34,19 +34,19 @@ fn reads_what_lvs_prints() {
     assert_eq!(volume.size, Bytes::new(64 << 20));
     assert_eq!(volume.created, 1_700_000_000);
     assert_eq!((volume.data_percent, volume.metadata_percent), (None, None));
-    assert!(volume.active && volume.writable == Some(true) && !volume.open);
+    assert!(volume.is_active() && volume.writable == Some(true) && !volume.open);
     let other = |field, value| with(&[(field, value)]).unwrap();
     let tagged = other("lv_tags", "flexvolume.fs=ext4:u,other");
     assert_eq!(tagged.record.made.unwrap().uuid, "u");
     assert_eq!(other("data_percent", "12.50").data_percent, Some(12.5));
-    for none in ["unknown", ""] {
-        assert_eq!(other("lv_permissions", none).writable, None, "{none}");
+    for full in ["swi-I-s---", "swi-S-s---"] {
+        assert!(other("lv_attr", full).has_overflowed(), "{full}");
     }
-    let full = other("lv_snapshot_invalid", "snapshot invalid");
-    assert!(full.has_overflowed() && !volume.has_overflowed());
-    let changed = other("lv_permissions", "read-only");
+    assert!(!volume.has_overflowed());
+    assert_eq!(other("lv_attr", "").writable, None);
+    let changed = other("lv_attr", "-ri-a-----");
     assert!(changed.writable == Some(false) && !changed.overridden);
-    assert!(other("lv_permissions", "read-only-override").overridden);
+    assert!(other("lv_attr", "-Ri-a-----").overridden);
     let merge = |attr, failed| {
         let fields = [("lv_attr", attr), ("lv_merge_failed", failed)];
         with(&fields).unwrap().merge
@@ -56,7 +56,8 @@ fn reads_what_lvs_prints() {
     assert_eq!(merge("Owi-a-s---", ""), Some(Merge::Runs));
     assert_eq!(merge("Owi-m-s---", "merge failed"), Some(Merge::Failed));
     assert!(other("lv_device_open", "unknown").open);
-    assert!(!other("lv_active", "").active);
+    let inactive = other("lv_kernel_major", "-1");
+    assert!(!inactive.is_active() && inactive.writable.is_none());
     let origin = other("lv_role", "public,origin,thickorigin");
     assert!(origin.has_role("thickorigin") && !volume.has_role("thickorigin"));
     // A cached volume's hidden cache is no pool.

@@ -23,18 +23,17 @@ pub struct Volume {
     pub record: Record,
     /// All tags (`lv_tags`), separated by commas.
     pub tags: String,
-    pub active: bool,
     /// The number of its device. `None`: it is not active.
     pub number: Option<DeviceNumber>,
     /// Whether anybody may have its device open: a mount, a device on top of it, a process. Source: `lv_device_open`,
     /// which can also be "unknown".
     pub open: bool,
-    /// Whether it may be written (`lv_permissions`). `None`: it is not active, so LVM does not say.
+    /// Whether it may be written (`lv_attr`, second letter). `None`: it is not active, so LVM does not say.
     pub writable: Option<bool>,
     /// Whether it is read-only in the kernel, though it is writable by LVM's metadata.
     pub overridden: bool,
-    /// `lv_health_status`: empty if it is well, or for example "partial". Includes two states that LVM does not report
-    /// there: `lv_snapshot_invalid`, and "failed" for a thin volume.
+    /// `lv_health_status`: empty if it is well, or for example "partial". Includes two states that LVM reports in
+    /// `lv_attr` only: [`OVERFLOWED`], and "failed" for a thin volume.
     pub health: String,
     /// The kind of volume (`lv_layout`): "linear", "thin,sparse", "raid,raid1", …
     pub layout: String,
@@ -81,7 +80,7 @@ pub struct Lease {
     pub args: String,
 }
 
-/// The health of a thick snapshot that became full with its origin's changes (`lv_snapshot_invalid`).
+/// The health of a thick snapshot that became full with its origin's changes (`lv_attr`, fifth letter).
 pub(super) const OVERFLOWED: &str = "snapshot invalid";
 
 impl Volume {
@@ -89,6 +88,10 @@ impl Volume {
     pub fn is_raid0(&self) -> bool {
         let copied = ["raid1", "raid4", "raid5", "raid6"];
         self.layout.starts_with("raid") && !copied.iter().any(|kind| self.layout.contains(kind))
+    }
+
+    pub fn is_active(&self) -> bool {
+        self.number.is_some()
     }
 
     /// The name and UUID by which a command of LVM changes this volume.

@@ -99,7 +99,7 @@ impl Line {
             uuid: volume.uuid.to_string(),
             size_bytes: volume.size.get(),
             layout: volume.layout.clone(),
-            active: device.is_some() || volume.active,
+            active: device.is_some() || volume.is_active(),
             fs: fs
                 .or_else(|| record.made.as_ref().map(|made| made.fs.clone()))
                 .or_else(|| kind(facts.as_ref()?.content.as_ref()?)),

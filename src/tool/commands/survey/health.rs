@@ -89,7 +89,7 @@ impl Health {
             failed: inventory.failed(volume),
             has_errors: had_errors || has_failed,
             lack: read.and_then(|device| inventory.lack(volume, &inventory.space(device)?)),
-            lacks_node: volume.active
+            lacks_node: volume.is_active()
                 && !volume.is_pool()
                 && device.is_none()
                 && matches!(Device::find(inventory.host.kernel, &volume.id), Ok(None)),
