@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::crypt;
 use crate::fs::{
-    EXAMINE, Extent, FLUSH, SUPERBLOCK, alone::named, scan::examine, superblock::read_primary,
+    EXAMINE, Extent, FLUSH, SUPERBLOCK, alone::named, primary::read_primary, scan::examine,
 };
 use crate::host::{CLOSE_LAST, READ_DEVICES, Uncached, close_last, file_to_fill};
 use crate::mount::work_alone;

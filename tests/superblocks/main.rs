@@ -14,8 +14,9 @@ use std::process::{self, Command};
 
 use driver::fs::Past;
 use driver::fs::alone::named;
+use driver::fs::primary::read_primary;
 use driver::fs::scan::{Examination, Extent, examine};
-use driver::fs::superblock::{Family, Superblock, read_primary};
+use driver::fs::superblock::{Family, Superblock};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use support::{needs, sh};
 

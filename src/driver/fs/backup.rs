@@ -8,8 +8,9 @@ use std::time::{Duration, SystemTime};
 use humantime::format_rfc3339_seconds;
 use serde::{Deserialize, Serialize};
 
+use super::ext::ext_backup;
 use super::past::Past;
-use super::superblock::{Fields, ReadAt, bytes, ext_backup};
+use super::superblock::{Fields, ReadAt, bytes};
 use crate::names::Shown;
 
 const COMPAT_HAS_JOURNAL: u32 = 0x4;

@@ -2,7 +2,8 @@
 //! no time, so on a plain volume they may be such remains.
 
 use super::past::Past;
-use super::superblock::{Fields, btrfs, xfs};
+use super::primary::{btrfs, xfs};
+use super::superblock::Fields;
 
 /// The offsets of the pages where xfs and btrfs keep copies of their superblocks on a device of `size` bytes.
 ///

@@ -3,8 +3,10 @@
 pub mod alone;
 mod backup;
 mod blkid;
+mod ext;
 mod inside;
 mod past;
+pub mod primary;
 pub mod scan;
 mod signatures;
 pub mod superblock;

@@ -9,9 +9,11 @@ use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind, Write};
 
 use super::Backup;
+use super::ext::ext_backup;
 use super::past::Past;
+use super::primary::read_primary;
 use super::scan::{Examination, Extent, examine};
-use super::superblock::{Condition, Family, ReadAt, Superblock, ext_backup, read_primary};
+use super::superblock::{Condition, Family, ReadAt, Superblock};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

@@ -5,8 +5,9 @@ use std::io::{self, ErrorKind};
 
 use super::MIB;
 use crate::fs::Past;
+use crate::fs::primary::read_primary;
 use crate::fs::scan::{Extent, examine};
-use crate::fs::superblock::{ReadAt, read_primary};
+use crate::fs::superblock::ReadAt;
 
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;

@@ -1,0 +1,104 @@
+//! Reads the primary superblock of a filesystem.
+//!
+//! Layouts: the kernel's `fs/xfs/libxfs/xfs_format.h` (big-endian) and `include/uapi/linux/btrfs_tree.h`.
+
+use std::io;
+
+use super::ext::{PRIMARY_EXT, ext};
+use super::superblock::{Condition, Family, Fields, ReadAt, Superblock, bytes};
+
+/// How many bytes contain all fields below, the last of which is ext's `s_mkfs_time_hi`.
+const LONGEST: usize = 1024;
+
+/// The primary superblock of the filesystem on `device`. `None`: there is no valid one.
+pub fn read_primary(device: &impl ReadAt) -> io::Result<Option<Superblock>> {
+    let readers: [(u64, Reader); 3] = [(PRIMARY_EXT, ext), (0, xfs), (64 << 10, btrfs)];
+    for (offset, reader) in readers {
+        let read = bytes(device, offset, LONGEST)?;
+        let found = read.and_then(|bytes| reader(&Fields(&bytes), offset));
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+type Reader = fn(&Fields, u64) -> Option<Superblock>;
+
+pub(super) fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
+    if fields.array(0)? != *b"XFSB" {
+        return None;
+    }
+    let block_size = u64::from(u32::from_be_bytes(fields.array(4)?));
+    let blocks = u64::from_be_bytes(fields.array(8)?);
+    let group_blocks = u64::from(u32::from_be_bytes(fields.array(84)?));
+    let groups = u64::from(u32::from_be_bytes(fields.array(88)?));
+    let whole_groups = group_blocks.checked_mul(groups.checked_sub(1)?)?;
+    let is_sane = block_size.is_power_of_two()
+        && (512..=65_536).contains(&block_size)
+        && blocks > whole_groups
+        && blocks.checked_sub(whole_groups)? <= group_blocks;
+    if !is_sane {
+        return None;
+    }
+    Some(Superblock {
+        family: Family::Xfs,
+        uuid: fields.uuid(32)?,
+        size: blocks.checked_mul(block_size)?,
+        block_size,
+        sector: u64::from(u16::from_be_bytes(fields.array(102)?)),
+        condition: Condition::Unknown,
+        newest_time: None,
+        in_progress: fields.byte(126)? != 0,
+        is_part: false,
+        largest: None,
+        // Source: Linux' fs/xfs/xfs_fsops.c, `xfs_growfs_data_private`, and fs/xfs/libxfs/xfs_fs.h, `XFS_MIN_AG_BLOCKS`.
+        step: block_size.saturating_mul(64),
+        log: log_of_xfs(fields, block_size)?,
+        alone: None,
+    })
+}
+
+/// `sb_logblocks`, if the log is in the filesystem itself (`sb_logstart`). Source: Linux'
+/// `fs/xfs/xfs_super.c`, `xfs_fs_statfs`.
+fn log_of_xfs(fields: &Fields, block_size: u64) -> Option<u64> {
+    let blocks = u64::from(fields.be32(96)?);
+    let is_inside = u64::from_be_bytes(fields.array(48)?) != 0;
+    Some(if is_inside {
+        blocks.saturating_mul(block_size)
+    } else {
+        0
+    })
+}
+
+pub(super) fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
+    // While mkfs.btrfs is at work, the second of these magic numbers is there (BTRFS_MAGIC_TEMPORARY).
+    let in_progress = match &fields.array(0x40)? {
+        b"_BHRfS_M" => false,
+        b"!BHRfS_M" => true,
+        _ => return None,
+    };
+    let block_size = u64::from(fields.le32(0x90)?);
+    // `dev_item.total_bytes`: the size of the part on this device. Below, the superblock's own offset is compared.
+    let size = fields.le64(0xD1)?;
+    if fields.le64(0x30)? != offset || !block_size.is_power_of_two() || size == 0 {
+        return None;
+    }
+    Some(Superblock {
+        family: Family::Btrfs,
+        uuid: fields.uuid(0x20)?,
+        size,
+        block_size,
+        sector: block_size,
+        condition: Condition::Unknown,
+        newest_time: None,
+        in_progress,
+        // `num_devices`
+        is_part: fields.le64(0x88)? > 1,
+        largest: None,
+        // Source: Linux' fs/btrfs/ioctl.c, `btrfs_ioctl_resize`.
+        step: block_size,
+        log: 0,
+        alone: None,
+    })
+}
