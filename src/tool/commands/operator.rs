@@ -23,7 +23,7 @@ use driver::volume::{
 pub fn adopt(host: &Writing, config: &Loaded, id: &LvId) -> Result<Printed> {
     let config = config.require()?;
     let seen = look(Subject { host, config, id }, None, held(config))?;
-    let inside = opened(host, &seen)?;
+    let inside = opened_by_operator(host, &seen)?;
     let filesystem = match &inside {
         Some(device) => inside_of(host, device)?,
         None => found(host, &seen)?,
@@ -83,7 +83,7 @@ fn found(host: &Writing, seen: &SeenVolume) -> Result<Filesystem> {
 
 /// The device inside a LUKS2 volume that an operator has opened, if the driver refuses the volume or takes it for
 /// closed. `None`: there is no such device, or the driver itself sees the filesystem inside.
-fn opened(host: &Writing, seen: &SeenVolume) -> Result<Option<Device>> {
+fn opened_by_operator(host: &Writing, seen: &SeenVolume) -> Result<Option<Device>> {
     let id = &seen.facts.id;
     let may_be_adopted = matches!(
         &seen.decision,
