@@ -18,8 +18,9 @@ use crate::volume::{
 
 /// `unmount <dir>` and `unmountdevice <global dir>`: unmounts the directory. Succeeds also if nothing is mounted there,
 /// or there is no such directory. The unmount is never lazy and never forced, and touches nothing in the directory.
+///
 /// Without attach mode, nobody calls `unmountdevice` and `detach`, so a volume's last `unmount` does their work, too.
-/// In a shared group it always does the work of `detach`.
+/// In a shared group, the last unmount does the work of `detach` in both modes.
 pub fn unmount(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     let config = &config.config;
     let place = KubeletPath::of(dir);

@@ -118,7 +118,8 @@ pub struct Splitter {
     pub others: Others,
 }
 
-/// The place of the volume's key, its encryption there, and the size in bytes of the key for that encryption.
+/// Where the header keeps the volume's key, and how the key is encrypted there. `key_size`: the size, in bytes, of the
+/// key that encrypts the volume's key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KeyslotArea {

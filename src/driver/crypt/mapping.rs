@@ -77,7 +77,7 @@ impl Luks {
 /// Documentation/admin-guide/device-mapper/dm-crypt.rst.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DmTable {
-    /// `crypt`. If the target is another, the fields below are empty.
+    /// The name of the device-mapper target. If the target is not `crypt`, the fields below are empty.
     pub target: String,
     pub cipher: String,
     pub has_key: bool,

@@ -7,7 +7,7 @@ use std::io;
 use super::ext::{PRIMARY_EXT, ext};
 use super::superblock::{Condition, Family, Fields, ReadAt, Superblock, bytes};
 
-/// How many bytes contain all fields below, the last of which is ext's `s_mkfs_time_hi`.
+/// How many bytes of a superblock are read. All fields that the readers use are in these bytes.
 const LONGEST: usize = 1024;
 
 /// The primary superblock of the filesystem on `device`. `None`: there is no valid one.

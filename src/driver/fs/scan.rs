@@ -196,8 +196,9 @@ impl Examination {
         }
     }
 
-    /// Keeps the first backup that is older than the volume, and the first that is not. Marks a kept backup as used if
-    /// the backup of another filesystem follows.
+    /// Keeps two backups: the first that is older than the volume, and the first that is not. Each is compared
+    /// with the later backups of its kind. If one of these has another UUID, two filesystems were here, and the kept backup
+    /// does not count as unused.
     fn take_backup(&mut self, found: Backup, past: Past) {
         let first = if found.is_older(past) {
             &mut self.older

@@ -117,9 +117,10 @@ impl Writing<'_> {
     }
 }
 
-/// Creates a volume of `size`, in `pool` if one is given. lvcreate wipes signatures that a removed volume left in its
-/// place: this is safe only now, before anybody can use the volume. The volume gets the tag [`NEW`]. `options`: further
-/// options for lvcreate. `disks`: the only disks that it may take space on; if empty, any.
+/// Creates a volume of `size`, in `pool` if one is given. The volume gets the tag [`NEW`]. Without a pool, lvcreate wipes
+/// signatures that a removed volume left on the same extents. Only now is that safe: nobody can have used the new volume.
+///
+/// `options`: further options for lvcreate. `disks`: the disks that the volume may be on; if empty, any disk.
 pub fn create(
     host: &Host,
     id: &LvId,

@@ -47,7 +47,8 @@ pub fn find(host: &Host, id: &LvId) -> Result<Found> {
 /// Source: lvm2 lib/label/hints.c.
 const NO_HINTS: &str = "--nohints";
 
-/// Asks for a volume that LVM did not find because of its hints, though its group is on the disks.
+/// Asks for a volume again without LVM's old hints. With them, LVM did not find the volume's group, though the group is
+/// on the disks.
 fn find_overlooked(host: &Host, id: &LvId) -> Result<Found, ToolError> {
     if host.is_looking {
         return ask_for(host, id, &[NO_HINTS]);

@@ -73,8 +73,8 @@ impl GroupDisk {
         self.size.get() > 0 && self.size < self.end()
     }
 
-    /// The free space that LVM may allocate to volumes. It is 0 for a disk that is too small, since nobody can tell LVM
-    /// which of its extents to use.
+    /// The disk's free space that LVM may allocate to volumes. 0 if the disk is smaller than LVM's metadata says, since
+    /// LVM may allocate extents that do not exist: see [`Self::is_short`].
     pub fn usable(&self) -> Bytes {
         let is_usable = self.allocatable && !self.missing && self.size >= self.end();
         if is_usable {

@@ -249,8 +249,9 @@ fn btrfs_of_several_disks(kernel: &Kernel) -> Vec<Vec<DeviceNumber>> {
     groups
 }
 
-/// The id of the mount whose root is exactly `path`, the topmost one if several are stacked. Asks for two ids and reads
-/// no table. So neither many mounts nor a dead filesystem can delay the answer.
+/// The id of the mount whose root is exactly `path`, the topmost one if several are stacked. Compares the id
+/// of the mount that `path` is on with that of its parent directory, and reads no table. So neither many mounts nor a
+/// dead filesystem can delay the answer.
 pub fn mounted_at(kernel: &Kernel, path: &Path) -> Result<Option<u64>> {
     use io::ErrorKind::{NotADirectory, NotFound};
     let looking = || format!("looking at {}", path.shown());

@@ -164,7 +164,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Fails if kubelet passes another device than this one. It does so if two volumes share a name.
+/// Fails if kubelet passes another device than this one, as kubelet does if two volumes share a name.
 fn require_same(job: &Job, device: &Device) -> Result<()> {
     let (host, word) = (job.subject.host, job.handed);
     if word.is_empty() {

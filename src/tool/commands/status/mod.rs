@@ -1,4 +1,5 @@
-//! `flexvolume-lvm status`: groups and volumes, by LVM, the kernel, the driver's record and a look at the next mount.
+//! `flexvolume-lvm status`: groups and volumes. The sources are LVM, the kernel, the driver's record, and a look like
+//! that of the next mount.
 
 mod row;
 mod tree;
