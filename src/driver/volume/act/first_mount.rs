@@ -1,4 +1,4 @@
-//! Mounts a filesystem that is mounted nowhere on this node.
+//! Mounts a filesystem that is not mounted in the node's mount namespace.
 
 use std::path::Path;
 
@@ -81,7 +81,7 @@ impl FirstMount<'_> {
         // A tag that allows mkfs must be gone before there can be data: if this call is killed after the mount, the
         // repeated call finds the mount and does not look at the tags.
         if how.record && self.is_recorded_first() {
-            self.record()?;
+            self.write_record()?;
         }
         Ok(remark)
     }
@@ -116,7 +116,7 @@ impl FirstMount<'_> {
         record.making.is_some() || record.permission.is_some()
     }
 
-    fn record(&self) -> Result<()> {
+    fn write_record(&self) -> Result<()> {
         let luks = self.on.device.luks.as_deref();
         let tags = self.volume.record.holding(&self.how.filesystem, luks);
         let host = self.job.subject.host;
@@ -167,7 +167,7 @@ impl FirstMount<'_> {
         }
         if how.record
             && !self.is_recorded_first()
-            && let Err(error) = self.record()
+            && let Err(error) = self.write_record()
         {
             host.log.about("unrecorded", &format!("{error:#}"));
             remarks.push(format!(

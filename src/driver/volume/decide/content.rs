@@ -4,7 +4,7 @@ use super::decision::{Making, Ruling};
 use super::doubt::Doubt;
 use super::encrypted;
 use super::facts::{Content, Facts};
-use super::filesystem::{claimed, make, of_filesystem, require_for_mkfs};
+use super::filesystem::{of_claimed, of_filesystem, permit_make, require_for_mkfs};
 use super::reason::Reason;
 use super::wish::Wish;
 use crate::lvm::Volume;
@@ -22,7 +22,7 @@ pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish
             at: *at,
             error: error.clone(),
         }),
-        Content::Claimed(found) => claimed(facts, found.as_ref(), volume, wish),
+        Content::Claimed(found) => of_claimed(facts, found.as_ref(), volume, wish),
         Content::Several => Err(Reason::Several),
         Content::Other(what) if volume.record.new => Err(Reason::NewNotBlank(what.to_string())),
         Content::Other(what) => Err(Reason::Other {
@@ -65,7 +65,7 @@ fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish)
         let uuid = begun.map(|(_, uuid)| uuid.to_owned());
         return encrypted::encrypt(facts, fs, uuid, wish);
     }
-    make(facts, fs, Making::Plain { again: false })
+    permit_make(facts, fs, Making::Plain { again: false })
 }
 
 /// Whether a killed mke2fs may have left this: see [`Doubt::may_be_unfinished`]. Below 512 MiB, mke2fs chooses small

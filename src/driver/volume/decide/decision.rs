@@ -8,7 +8,7 @@ use super::uses::Elsewhere;
 use crate::mount::Row;
 use crate::names::{Bytes, Filesystem};
 
-/// Depth of a look. Each level costs more than the one before it.
+/// Depth of a look. Each level costs more than the one before it, and a look takes them in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub enum Level {
     Uses,

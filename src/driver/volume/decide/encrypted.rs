@@ -12,7 +12,8 @@ use super::decision::{Decision, Level, Making, Ruling};
 use super::doubt::Doubt;
 use super::facts::{Content, Decrypted, Facts};
 use super::filesystem::{
-    claimed, make, of_filesystem, require_for_mkfs, require_kind, require_type, require_writable,
+    of_claimed, of_filesystem, permit_make, require_for_mkfs, require_kind, require_type,
+    require_writable,
 };
 use super::luks::{require_cipher, require_no_reencryption, require_table, tells_too_much};
 use super::reason::Reason;
@@ -38,7 +39,9 @@ pub fn of_luks(
         .is_some_and(|uses| uses.inside.is_some());
     let (recorded, found) = match (&record.luks, record.making_in_luks(), content) {
         (_, _, Content::Failed(_) | Content::Unreadable { .. }) => return Ok(None),
-        (Some(_), _, Content::Claimed(_)) => return claimed(facts, None, volume, wish).map(Some),
+        (Some(_), _, Content::Claimed(_)) => {
+            return of_claimed(facts, None, volume, wish).map(Some);
+        }
         (Some(uuid), _, Content::Luks(header))
             if is_usable_as(header, uuid) && header.has_keys() =>
         {
@@ -121,7 +124,7 @@ fn made_again(facts: &Facts, uuid: Option<&str>, volume: &Volume, wish: &Wish) -
     require_for_mkfs(facts, volume, wish)?;
     match uuid {
         Some(uuid) => encrypt(facts, fs, Some(uuid.to_owned()), wish),
-        None => make(facts, fs, Making::Inside),
+        None => permit_make(facts, fs, Making::Inside),
     }
 }
 
@@ -131,7 +134,7 @@ pub fn encrypt(facts: &Facts, fs: FsType, uuid: Option<String>, wish: &Wish) -> 
     if let Some(size) = size.filter(|size| *size <= HEADER_SIZE) {
         return Err(Reason::TooSmall(size));
     }
-    let made = make(facts, fs, Making::InLuks { uuid })?;
+    let made = permit_make(facts, fs, Making::InLuks { uuid })?;
     require_key(wish)?;
     Ok(made)
 }
@@ -224,7 +227,7 @@ fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> 
             at: *at,
             error: error.clone(),
         }),
-        Content::Claimed(found) => claimed(facts, found.as_ref(), volume, wish),
+        Content::Claimed(found) => of_claimed(facts, found.as_ref(), volume, wish),
         Content::Filesystem(found) if is_its(&found.filesystem.uuid) && !found.half => {
             of_filesystem(facts, found, volume, wish)
         }

@@ -17,7 +17,12 @@ use crate::volume::device::Failure;
 const WORTH_GROWING: u64 = 1 << 20;
 
 /// Decides for a device that is claimed: by a mount in another mount namespace, or by an unknown user.
-pub fn claimed(facts: &Facts, found: Option<&Filesystem>, volume: &Volume, wish: &Wish) -> Ruling {
+pub fn of_claimed(
+    facts: &Facts,
+    found: Option<&Filesystem>,
+    volume: &Volume,
+    wish: &Wish,
+) -> Ruling {
     let openers = facts.openers.clone().unwrap_or_default();
     let is_hosts = openers.elsewhere.iter().any(|other| other.hosts);
     // A second mount of a mounted filesystem shows the same filesystem. Only the driver's tag proves that it is this
@@ -65,7 +70,7 @@ pub fn of_filesystem(
         // The driver's own mkfs was killed and left this filesystem. Nobody ever mounted it.
         require_for_mkfs(facts, volume, wish)?;
         require_type(fs.as_str(), wish)?;
-        return make(facts, fs, Making::Plain { again: true });
+        return permit_make(facts, fs, Making::Plain { again: true });
     }
     if record.new {
         return Err(Reason::NewNotBlank(filesystem.to_string()));
@@ -173,7 +178,7 @@ pub fn is_harmed(failure: Failure, wish: &Wish) -> bool {
 }
 
 /// The last arm: mkfs. Fails while anybody has the device open, even to read it only.
-pub fn make(facts: &Facts, fs: FsType, how: Making) -> Ruling {
+pub fn permit_make(facts: &Facts, fs: FsType, how: Making) -> Ruling {
     if facts.is_mounted_here() {
         return Err(Reason::InUse(Vec::new()));
     }

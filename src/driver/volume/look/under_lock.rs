@@ -78,7 +78,7 @@ pub fn look_under_lock<'a>(
         let mut seen = Look::with_device(subject, asker);
         let device = seen.facts.device.clone();
         if let Some(device) = device.filter(|device| holding.lacks_lock_of(device)) {
-            if let Some(decision) = without_lock(&mut seen, wish)? {
+            if let Some(decision) = decided_without_lock(&mut seen, wish)? {
                 return Ok((seen, decision));
             }
             holding.hold_volume(kernel, device.target(), patience)?;
@@ -107,7 +107,7 @@ pub fn look_under_lock<'a>(
 }
 
 /// Decides by the kernel's tables alone. `None`: the call needs a lock or more facts, or a person asks.
-fn without_lock(seen: &mut Look, wish: &Wish) -> Result<Option<Decision>> {
+fn decided_without_lock(seen: &mut Look, wish: &Wish) -> Result<Option<Decision>> {
     if seen.asker.is_person {
         return Ok(None);
     }
