@@ -19,7 +19,8 @@ pub fn lvs_row() -> String {
     let row = row
         .replace(r#""vg""#, r#""%s""#)
         .replace(r#""data""#, r#""%s""#);
-    format!("printf '{}'", row.replace(r#""active""#, r#""""#))
+    let inactive = row.replace(r#""lv_kernel_major":"254""#, r#""lv_kernel_major":"-1""#);
+    format!("printf '{inactive}'")
 }
 
 /// Shell: the group is there, and has no volumes.
