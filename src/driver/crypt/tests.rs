@@ -28,11 +28,15 @@ impl ReadAt for Bytes {
 }
 
 fn copy_of(magic: &[u8], place: usize, sequence: u64, uuid: &str) -> Vec<u8> {
-    let mut bytes = vec![0; SIZE];
+    sized(SIZE, magic, place, sequence, uuid)
+}
+
+fn sized(size: usize, magic: &[u8], place: usize, sequence: u64, uuid: &str) -> Vec<u8> {
+    let mut bytes = vec![0; size];
     let mut put = |at: usize, what: &[u8]| bytes[at..][..what.len()].copy_from_slice(what);
     put(0, magic);
     put(6, &[0, 2]);
-    put(8, &(SIZE as u64).to_be_bytes());
+    put(8, &(size as u64).to_be_bytes());
     put(16, &sequence.to_be_bytes());
     put(72, b"sha256");
     put(168, uuid.as_bytes());
@@ -163,6 +167,26 @@ fn the_copy_that_was_written_last_says_whose_it_is() {
     let mut bytes = device(UUID, UUID);
     bytes.truncate(SIZE - 1);
     assert!(found(bytes).layouts.is_empty());
+}
+
+/// The size of the header decides where its second copy is.
+#[test]
+fn the_second_copy_is_looked_for_wherever_the_first_may_end() {
+    let found = |bytes| read(&Bytes(bytes)).unwrap().unwrap();
+    for size in [2 * SIZE, 16 * SIZE] {
+        let mut bytes = vec![0; size];
+        bytes.extend(sized(size, SECOND, size, 3, UUID));
+        let header = found(bytes);
+        assert_eq!(header.uuid.as_deref(), Some(UUID), "{size}");
+        assert!(header.is_usable() && !header.is_whole, "{size}");
+    }
+    // A whole first copy says where it ends. Elsewhere is what a larger header has left.
+    let mut bytes = device(UUID, UUID);
+    bytes[SIZE..2 * SIZE].fill(0);
+    bytes[2 * SIZE..4 * SIZE].copy_from_slice(&sized(2 * SIZE, SECOND, 2 * SIZE, 9, OTHER));
+    let header = found(bytes);
+    assert_eq!(header.uuid.as_deref(), Some(UUID));
+    assert_eq!(header.layouts.len(), 1);
 }
 
 /// The JSON of a header as cryptsetup 2.6 writes it.
