@@ -297,6 +297,34 @@ mod tests {
     }
 
     #[test]
+    fn copies_of_xfs_are_looked_for_only_inside_an_encrypted_volume() {
+        // Where the second of 4 groups of an xfs begins, and no group of an ext that keeps a copy.
+        let (size, copy) = (10 * TIB, 5 * TIB / 2);
+        for (past, want) in [(Past::Nothing, true), (Past::Before(0), false)] {
+            let places = places(size, past, &(0..size));
+            let is_looked_at = places.iter().any(|place| place.contains(&copy));
+            assert_eq!(is_looked_at, want, "{past:?}");
+        }
+    }
+
+    #[test]
+    fn a_backup_is_a_used_ones_if_that_of_another_filesystem_follows() {
+        let mut seen = Examination::default();
+        for (uuid, want) in [("u", true), ("u", true), ("v", false), ("u", false)] {
+            let found = Backup {
+                offset: 128 * MIB,
+                uuid: uuid.to_owned(),
+                block_size: 4096,
+                written: 0,
+                is_unused: true,
+            };
+            seen.take_backup(found, Past::Nothing);
+            let first = seen.backup.as_ref().map(|first| first.is_unused);
+            assert_eq!(first, Some(want), "{uuid}");
+        }
+    }
+
+    #[test]
     fn even_a_huge_disk_is_asked_for_little() {
         for size in [TIB, 16 * TIB, 100 * TIB] {
             let places = places(size, Past::Nothing, &(0..size));

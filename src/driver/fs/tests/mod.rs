@@ -331,6 +331,21 @@ fn what_is_written_on_a_device_is_seen() {
 }
 
 #[test]
+fn a_look_for_marks_reads_a_part_of_each_end() {
+    const MARKED: u64 = 384 * KIB;
+    for (at, is_read) in [
+        (MARKED - 1, true),
+        (MARKED, false),
+        (20 * MIB - MARKED - 1, false),
+        (20 * MIB - MARKED, true),
+    ] {
+        let device = Device::with(at, b"x");
+        let seen = examine(&device, device.size, Past::Before(0), Extent::Marks);
+        assert_eq!(!seen.is_zero, is_read, "{at}");
+    }
+}
+
+#[test]
 fn a_backup_counts_if_it_is_as_young_as_the_volume() {
     // An ext with blocks of 1 KiB and groups of 8 MiB.
     let mut more = vec![
