@@ -212,3 +212,36 @@ fn has_refused(error: &Error) -> bool {
         Some(ToolError::Failed { .. } | ToolError::Missing { .. } | ToolError::Distrusted { .. })
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::host::Effect;
+
+    #[test]
+    fn a_mkfs_that_may_still_run_has_not_refused() {
+        let line = || "mkfs.ext4 /dev/vg/lv".to_owned();
+        let (code, stderr) = (1, "too small".to_owned());
+        let failed = ToolError::Failed {
+            line: line(),
+            code,
+            stderr,
+        };
+        let stopped = ToolError::Stopped {
+            line: line(),
+            effect: Effect::Writes,
+        };
+        let late = ToolError::TimedOut {
+            line: line(),
+            limit: Duration::from_secs(7),
+            effect: Effect::Writes,
+            stuck: Some(7),
+        };
+        for (error, want) in [(failed, true), (stopped, false), (late, false)] {
+            let error = Error::from(error);
+            assert_eq!(has_refused(&error), want, "{error}");
+        }
+    }
+}
