@@ -4,6 +4,7 @@ use super::sample::*;
 use crate::crypt::{DmTable, KeyDigest, Layout};
 use crate::names::Shown;
 use crate::volume::decide::decision::Decision;
+use crate::volume::decide::encrypted::require_opened;
 use crate::volume::decide::facts::{Content, Facts};
 use crate::volume::decide::reason::Reason;
 use crate::volume::decide::rules::decide;
@@ -20,7 +21,7 @@ fn digest(layout: &mut Layout) -> &mut KeyDigest {
 type Change = fn(&mut Layout);
 
 #[rustfmt::skip] // a row is a line
-const ODD: [(Change, &str); 34] = [
+const ODD: [(Change, &str); 37] = [
     (|l| segment(l).cipher = "cipher_null-ecb".into(), "the cipher cipher_null-ecb"),
     (|l| segment(l).cipher = String::new(), "the cipher "),
     (|l| segment(l).cipher = "aes-xts-plain64 ".into(), "the cipher aes-xts-plain64 "),
@@ -46,6 +47,9 @@ const ODD: [(Change, &str); 34] = [
     (|l| slot(l).kdf.kind = "none".into(), "the key derivation none in a key slot"),
     (|l| { slot(l).kdf.kind = "pbkdf2".into(); slot(l).kdf.hash = "crc32".into(); }, "the hash crc32 in a key slot"),
     (|l| slot(l).kdf.salt = "AAAA".into(), "another salt than 32 bytes in a key slot"),
+    (|l| digest(l).kind = "argon2id".into(), "a digest of the type argon2id, with sha256"),
+    (|l| digest(l).iterations = 0, "a digest of the type pbkdf2, with sha256"),
+    (|l| digest(l).salt = "AAAA".into(), "a digest of the type pbkdf2, with sha256"),
     (|l| digest(l).hash = "crc32".into(), "a digest of the type pbkdf2, with crc32"),
     (|l| digest(l).digest = "AAAA".into(), "a digest of the type pbkdf2, with sha256"),
     (|l| digest(l).keyslots = vec!["1".into()], "no key slot of its segment, or several digests"),
@@ -83,13 +87,14 @@ fn a_header_that_does_not_encrypt_as_the_driver_does_is_refused_by_name() {
 #[rustfmt::skip] // a row is a line
 fn a_table_of_the_kernel_that_does_not_encrypt_the_volume_is_refused() {
     type Change = fn(&mut DmTable);
-    let cases: [(Change, &str); 8] = [
+    let cases: [(Change, &str); 9] = [
         (|t| t.target = "no crypt".into(), "a table of the type no crypt"),
         (|t| t.cipher = "cipher_null-ecb".into(), "the cipher cipher_null-ecb in the kernel"),
         (|t| t.has_key = false, "another table in the kernel than its own"),
         (|t| t.options.push("integrity:28:aead".into()), "the option integrity:28:aead in the kernel"),
         (|t| t.options.push("iv_large_sectors".into()), "the option iv_large_sectors in the kernel"),
         (|t| t.below = None, "another table in the kernel than its own"),
+        (|t| t.below.as_mut().unwrap().minor = 7, "another table in the kernel than its own"),
         (|t| t.offset = Some(0), "another table in the kernel than its own"),
         (|t| t.sector_size = 4096, "another table in the kernel than its own"),
     ];
@@ -98,6 +103,17 @@ fn a_table_of_the_kernel_that_does_not_encrypt_the_volume_is_refused() {
         encrypted_and_open(&mut facts);
         change(&mut facts.inside.as_mut().unwrap().table);
         is_refused(&facts, what);
+        // The same holds just after it was opened.
+        let (Some(Content::Luks(header)), Some(inside)) = (&facts.content, &facts.inside) else {
+            unreachable!()
+        };
+        let below = facts.device.as_ref().map(|device| device.number);
+        let opened = require_opened(LUKS, Some(header), &inside.table, below);
+        assert_eq!(opened, Err(Reason::Cipher(what.shown())));
+        let opened = require_opened(LUKS, Some(header), &table(), below);
+        assert_eq!(opened, Ok(()));
+        let without = require_opened(LUKS, None, &table(), below);
+        assert!(matches!(without, Err(Reason::Header { .. })));
     }
 }
 

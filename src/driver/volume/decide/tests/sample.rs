@@ -11,7 +11,7 @@ use crate::crypt::{
 use crate::fs::{Backup, Condition};
 use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
-use crate::lvm::{self, Group, Lease, LeaseState, Record, Spread, Volume};
+use crate::lvm::{self, Group, GroupDisk, Lease, LeaseState, Record, Spread, Volume};
 use crate::mount::{Row, Table};
 use crate::names::{Bytes, Filesystem, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::Permit;
@@ -164,6 +164,30 @@ pub fn free(bytes: u64) -> Room {
         exported: false,
         disks: Vec::new(),
     })
+}
+
+/// The same, and the first of its disks is too small.
+pub fn free_beside_short(bytes: u64) -> Room {
+    let Room::Group(mut group) = free(bytes) else {
+        unreachable!()
+    };
+    let ShortDisk { path, size, end } = short_disk();
+    let short = GroupDisk {
+        path,
+        free: Bytes::new(bytes),
+        extents: end,
+        begin: Bytes::default(),
+        size,
+        allocatable: true,
+        missing: false,
+    };
+    let whole = GroupDisk {
+        path: "/dev/sda".into(),
+        size: end,
+        ..short.clone()
+    };
+    group.disks = vec![short, whole];
+    Room::Group(group)
 }
 
 /// A group with so many extents of 4 MiB free.

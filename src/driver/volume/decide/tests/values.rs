@@ -1,7 +1,13 @@
 //! Tests methods of the facts and decisions.
 
+use std::path::PathBuf;
+
+use nix::mount::MsFlags;
+
 use super::sample::*;
-use crate::names::LvId;
+use crate::names::{Bytes, FsType, LvId};
+use crate::volume::decide::advice::not_active;
+use crate::volume::decide::decision::{Decision, Level};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::reason::Reason;
 use crate::volume::decide::reason::Refusal;
@@ -57,4 +63,62 @@ fn a_refusal_says_its_reason_and_whether_something_is_broken() {
     let message = Refusal::of(&id, Reason::Swap).to_string();
     assert_eq!(message, format!("{} [swap]", Reason::Swap.message(&id)));
     assert!(Reason::Partial.is_broken() && !Reason::Swap.is_broken());
+}
+
+#[test]
+fn each_decision_says_what_the_call_needs_for_it() {
+    let restrict = || Decision::Restrict {
+        row: row(POD, "ext4", "rw", "rw"),
+        flags: MsFlags::MS_NOSUID,
+    };
+    // Columns: whether the call ends with it, without a lock; whether the volume stays mounted where it is.
+    let cases = [
+        (Decision::Ready, true, true),
+        (Decision::Refuse(Reason::Swap), true, false),
+        (restrict(), false, true),
+        (Decision::Look(Level::Content), false, false),
+        (Decision::Extend(Bytes::new(9)), false, false),
+        (Decision::Activate, false, false),
+        (make(FsType::Ext4), false, false),
+    ];
+    for (decision, needs_no_lock, keeps_mount) in cases {
+        let is = (decision.needs_no_lock(), decision.keeps_mount());
+        assert_eq!(is, (needs_no_lock, keeps_mount), "{decision:?}");
+    }
+    let (extend, refuse) = (
+        Decision::Extend(Bytes::new(9)),
+        Decision::Refuse(Reason::Swap),
+    );
+    assert_eq!(extend.extends_to(), Some(Bytes::new(9)));
+    assert_eq!((extend.refusal(), refuse.extends_to()), (None, None));
+    assert_eq!(refuse.refusal(), Some(&Reason::Swap));
+}
+
+#[test]
+fn a_volume_that_is_not_active_is_named_with_what_activates_it() {
+    let id = LvId::parse("vg/lv").unwrap();
+    let words = "vg/lv is not active: run `lvchange -ay vg/lv`";
+    assert_eq!(not_active(&id), words);
+}
+
+#[test]
+fn of_an_open_volume_the_device_inside_is_on_top() {
+    let mut facts = blank();
+    assert_eq!(facts.top(), facts.device.as_ref());
+    assert_eq!(facts.top_content(), facts.content.as_ref());
+    encrypted_and_open(&mut facts);
+    let minor = facts.top().map(|device| device.number.minor);
+    assert_eq!(minor, Some(2));
+    let inside = facts.inside.as_ref().map(|inside| &inside.content);
+    assert_eq!(facts.top_content(), inside);
+}
+
+#[test]
+fn a_volume_is_created_on_no_disk_that_is_too_small() {
+    let mut facts = blank();
+    assert_eq!(facts.disks_to_create_on(), Vec::<PathBuf>::new());
+    facts.room = Some(free(9));
+    assert_eq!(facts.disks_to_create_on(), Vec::<PathBuf>::new());
+    facts.room = Some(free_beside_short(9));
+    assert_eq!(facts.disks_to_create_on(), [PathBuf::from("/dev/sda")]);
 }
