@@ -1,6 +1,7 @@
 //! Tests each rule of `decide`, all cases, and all messages.
 
 mod cipher;
+mod encrypted;
 mod listed;
 mod messages;
 mod proof;

@@ -1,6 +1,8 @@
 //! Goes through all cases of [`decide`], with representatives of all facts and wishes. Like the driver, this looks
 //! level by level. Each level gives each of its representatives.
 
+mod blank;
+mod known;
 mod promises;
 mod sights;
 
@@ -327,6 +329,6 @@ fn every_case_keeps_every_promise_and_reaches_every_reason() {
     let missed: Vec<_> = all.difference(&cases.reasons).collect();
     assert!(
         missed.is_empty(),
-        "no wish or sight of ../sample.rs leads to {missed:?}"
+        "no wish or sight of ../sample leads to {missed:?}"
     );
 }

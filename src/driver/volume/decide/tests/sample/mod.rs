@@ -1,30 +1,32 @@
 //! Values for the rows of the table of `decide`.
 
+mod content;
+mod decisions;
+mod encrypted;
+
+pub use content::*;
+pub use decisions::*;
+pub use encrypted::*;
+
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
-use std::path::PathBuf;
 
 use crate::config::VolumeGroup;
-use crate::crypt::{
-    CIPHER, DmTable, Header, Keyslot, LAYOUT, Layout, Luks, Segment, Unlocked, layout_of,
-};
-use crate::fs::{Backup, Condition};
+use crate::crypt::{Luks, Unlocked};
+use crate::fs::Condition;
 use crate::host::DeviceNumber;
-use crate::host::holders::Opener;
 use crate::lvm::{self, Group, GroupDisk, Lease, LeaseState, Record, Spread, Volume};
 use crate::mount::{Row, Table};
 use crate::names::{Bytes, Filesystem, FsType, LvId, LvName, LvUuid, Shown};
-use crate::volume::Permit;
-use crate::volume::decide::decision::{Decision, Grow, Making, Mount};
+use crate::volume::decide::decision::Decision;
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
-    Content, Decrypted, Facts, FilesystemState, Fitting, Ground, Lvm, Pool, Room, Sectors,
-    ShortDisk,
+    Content, Facts, FilesystemState, Fitting, Ground, Lvm, Pool, Room, Sectors, ShortDisk,
 };
 use crate::volume::decide::reason::Reason;
-use crate::volume::decide::uses::{Elsewhere, Mounted, Occupied, Openers, There, Uses};
+use crate::volume::decide::uses::{Mounted, Occupied, There, Uses};
 use crate::volume::decide::wish::{Purpose, Wish};
-use crate::volume::device::{Device, Inside};
+use crate::volume::device::Device;
 
 pub const GIB: u64 = 1 << 30;
 pub const EXTENT: u64 = 4 << 20;
@@ -361,232 +363,8 @@ pub fn thick_snapshot(facts: &mut Facts, of: u64) {
     (volume.origin, volume.origin_size) = (lv("origin"), Some(Bytes::new(of)));
 }
 
-/// The UUID of the LUKS2 header, and then the tags of an encrypted volume.
-pub const LUKS: &str = "0b1c2d3e-0000-4000-8000-00000000abcd";
-pub const ENCRYPTED: &str =
-    "flexvolume.fs=ext4:u,flexvolume.luks=0b1c2d3e-0000-4000-8000-00000000abcd";
-pub const ENCRYPTING: &str = "flexvolume.making=luks2:ext4:0b1c2d3e-0000-4000-8000-00000000abcd";
-
-/// A LUKS2 header with this UUID and so many whole copies.
-pub fn header(uuid: &str, whole: usize) -> Content {
-    Content::Luks(Header {
-        uuid: Some(uuid.to_owned()),
-        is_whole: whole == 2,
-        layouts: vec![Ok(layout()); whole],
-    })
-}
-
-/// A LUKS2 header whose two copies are whole, with this change in both.
-pub fn says(uuid: &str, change: impl Fn(&mut Layout)) -> Content {
-    let mut content = whole(uuid);
-    if let Content::Luks(header) = &mut content {
-        header.layouts.iter_mut().flatten().for_each(change);
-    }
-    content
-}
-
-/// The header that a luksFormat leaves if it is killed before it writes the key slots.
-pub fn keyless(uuid: &str) -> Content {
-    says(uuid, |layout| layout.keyslots.clear())
-}
-
-/// The layout of a header that luksFormat has made.
-pub fn layout() -> Layout {
-    layout_of(LAYOUT.as_bytes(), 16 << 10).unwrap()
-}
-
-/// The decision to open the volume for writing.
-pub const OPEN: Decision = Decision::Open { read_only: false };
-
-/// The only segment of a layout, to change it.
-pub fn segment(layout: &mut Layout) -> &mut Segment {
-    layout.segments.get_mut(&0).unwrap()
-}
-
-/// The only key slot of a layout, to change it.
-pub fn slot(layout: &mut Layout) -> &mut Keyslot {
-    layout.keyslots.get_mut(&0).unwrap()
-}
-
-/// `cryptsetup reencrypt` was cut short: two segments have keys of their own, and one is being moved.
-pub fn reencrypting(layout: &mut Layout) {
-    let segment = segment(layout).clone();
-    layout.segments.insert(1, segment);
-    slot(layout).kind = "reencrypt".into();
-    let mandatory = vec!["online-reencrypt-v2".to_owned()];
-    layout
-        .config
-        .requirements
-        .insert("mandatory".into(), mandatory);
-}
-
-/// The kernel's table of an open volume.
-pub fn table() -> DmTable {
-    DmTable {
-        target: "crypt".into(),
-        cipher: CIPHER.into(),
-        has_key: true,
-        below: blank().device.map(|device| device.number),
-        offset: Some(16 << 20),
-        sector_size: 512,
-        options: Vec::new(),
-    }
-}
-
-pub fn whole(uuid: &str) -> Content {
-    header(uuid, 2)
-}
-
-/// The volume is open, with the header of this UUID.
-pub fn opened(facts: &mut Facts, uuid: &str) {
-    let mut device = blank().device.unwrap();
-    device.number.minor = 2;
-    device.path = "/dev/mapper/flexvolume.ab".into();
-    device.luks = Some(uuid.to_owned());
-    uses(facts).inside = Some(Inside {
-        device,
-        read_only: false,
-    });
-    if let Some(Lvm::Volume { volume, .. }) = &mut facts.lvm {
-        volume.open = true;
-        facts.openers.get_or_insert_default();
-    }
-}
-
-/// The volume is encrypted, and its header is the recorded one.
-pub fn encrypted(facts: &mut Facts) {
-    tags(facts, ENCRYPTED);
-    facts.content = Some(whole(LUKS));
-}
-
-/// The encrypted volume is open, with the recorded filesystem inside.
-pub fn encrypted_and_open(facts: &mut Facts) {
-    encrypted(facts);
-    opened(facts, LUKS);
-    holds_inside(facts, Content::Filesystem(found(FsType::Ext4)));
-}
-
-pub fn holds_inside(facts: &mut Facts, content: Content) {
-    let table = table();
-    facts.inside = Some(Decrypted { content, table });
-}
-
-/// A call was killed during the mkfs inside, or somebody restored LVM's metadata of that moment. The volume is open.
-pub fn cut_short_inside(facts: &mut Facts, wish: &mut Wish, inside: Content) {
-    wish.encrypted = Some(true);
-    encrypted_and_open(facts);
-    tags(facts, ENCRYPTING);
-    holds_inside(facts, inside);
-}
-
-/// The device inside looks blank, with these doubts.
-pub fn noise<const N: usize>(doubts: [Doubt; N]) -> Content {
-    Content::Blank {
-        zero: false,
-        doubts: doubts.into_iter().collect(),
-    }
-}
-
 pub const ORIGIN: &str = "public,origin,thickorigin";
 pub const SNAPSHOT: &str = "public,snapshot,thinsnapshot";
-
-pub fn young() -> Doubt {
-    Doubt::Backup(Backup {
-        offset: 134_217_728,
-        uuid: "u".to_owned(),
-        block_size: 4096,
-        written: NOW,
-        is_unused: true,
-    })
-}
-
-/// A backup superblock of an ext that somebody has used.
-pub fn used() -> Doubt {
-    let Doubt::Backup(backup) = young() else {
-        unreachable!()
-    };
-    Doubt::Backup(Backup {
-        is_unused: false,
-        ..backup
-    })
-}
-
-/// Remains of a removed volume, beyond the bytes that lvcreate wipes.
-pub fn remains(facts: &mut Facts) {
-    let mark = Doubt::Mark("md".to_owned());
-    facts.content = Some(Content::Blank {
-        zero: false,
-        doubts: vec![mark, young(), Doubt::Data(4096)],
-    });
-}
-
-pub fn data(facts: &mut Facts) {
-    facts.content = Some(Content::Blank {
-        zero: false,
-        doubts: vec![Doubt::Data(0)],
-    });
-}
-
-pub fn claimed(facts: &mut Facts, hosts: bool) {
-    let by = vec![Elsewhere {
-        pid: 7,
-        command: "app".shown(),
-        at: PathBuf::from("/data"),
-        hosts,
-    }];
-    openers(facts).elsewhere = by;
-    facts.content = Some(Content::Claimed(Some(filesystem(FsType::Ext4, "u"))));
-}
-
-/// The openers of the volume. LVM says that somebody has it open.
-pub fn openers(facts: &mut Facts) -> &mut Openers {
-    volume(facts).open = true;
-    facts.openers.get_or_insert_default()
-}
-
-pub fn process(writes: bool) -> Opener {
-    Opener {
-        pid: 7,
-        command: "vm".shown(),
-        writes,
-    }
-}
-
-pub fn is_claimed() -> Vec<Elsewhere> {
-    let mut facts = blank();
-    claimed(&mut facts, false);
-    openers(&mut facts).elsewhere.clone()
-}
-
-pub fn mount(fs: FsType, change: fn(&mut Mount)) -> Decision {
-    let mut mount = Mount {
-        filesystem: filesystem(fs, "u"),
-        check: fs.is_ext(),
-        grow: Grow::Not,
-        record: true,
-        alive: None,
-    };
-    change(&mut mount);
-    Decision::Mount(mount)
-}
-
-pub fn making(fs: FsType, how: Making) -> Decision {
-    let permit = Permit::of(fs);
-    Decision::Make { permit, how }
-}
-
-pub fn make(fs: FsType) -> Decision {
-    making(fs, Making::Plain { again: false })
-}
-
-pub fn wrong(found: &str, wanted: FsType) -> Decision {
-    let found = found.to_owned();
-    Decision::Refuse(Reason::WrongType { found, wanted })
-}
-
-pub fn doubts<const N: usize>(doubts: [Doubt; N]) -> Decision {
-    Decision::Refuse(Reason::Doubts(doubts.into_iter().collect()))
-}
 
 pub fn held() -> Doubt {
     Doubt::Recorded(filesystem("ext4".to_owned(), "u"))

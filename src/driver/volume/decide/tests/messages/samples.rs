@@ -1,21 +1,10 @@
-//! Compares all messages of every [`Reason`] with messages.txt, the table of docs/on-call.md, and the words of the
-//! reasons in docs/schemas.
-//!
-//! `FLEXVOLUME_LVM_WRITE=1 cargo test --lib messages` writes these files instead.
-
-use std::path::Path;
-
-use proptest::prelude::*;
-use std::fs;
-use strum::VariantNames;
+//! One or more samples of every [`Reason`].
 
 use crate::config::Config;
 use crate::crypt::{Luks, Unlocked};
 use crate::fs::Backup;
 use crate::host::holders::Opener;
-use crate::host::own_name;
 use crate::lvm::{Holder, LeaseState, twins};
-use crate::names::hostile::{has_lines, hostile};
 use crate::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Sectors, ShortDisk};
@@ -25,9 +14,9 @@ use crate::volume::decide::uses::{Elsewhere, Occupied, Place};
 use crate::volume::device::Failure;
 
 /// A sample of each message, in the order of the reasons. `text` can change each text in a sample. Each value contains
-/// a 7 or is a type of filesystem, so that [`beginning`] recognises it.
+/// a 7 or is a type of filesystem, so that [`super::beginning`] recognises it.
 #[allow(clippy::too_many_lines)] // a table
-fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
+pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
     let id = || LvId::parse("vg7/pool7").unwrap();
     let size = |gib: u64| Bytes::new(gib << 30);
     let short = || ShortDisk {
@@ -343,153 +332,4 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::Doubts(vec![backup()]),
         Reason::Doubts(vec![Doubt::Data(70)]),
     ]
-}
-
-/// Each reason's word, with its messages.
-fn messages() -> Vec<(&'static str, Vec<String>)> {
-    let id = LvId::parse("vg7/web7").unwrap();
-    let mut all: Vec<(&str, Vec<String>)> = Vec::new();
-    for reason in samples(&str::to_owned) {
-        let message = reason.message(&id).replace(&own_name(), "lvm");
-        let word = reason.into();
-        match all.last_mut() {
-            Some((last, messages)) if *last == word => messages.push(message),
-            _ => all.push((word, vec![message])),
-        }
-    }
-    all
-}
-
-/// Compares the text with a file, or writes it into the file.
-fn same_or_written(file: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
-    if std::env::var_os("FLEXVOLUME_LVM_WRITE").is_some() {
-        return fs::write(path, text).unwrap();
-    }
-    let is = fs::read_to_string(path).unwrap();
-    let other = is.lines().zip(text.lines()).find(|(is, want)| is != want);
-    assert!(
-        is == text,
-        "FLEXVOLUME_LVM_WRITE=1 corrects {file}: {other:#?}"
-    );
-}
-
-#[test]
-fn each_reason_has_a_sample() {
-    let words: Vec<&str> = messages().into_iter().map(|(word, _)| word).collect();
-    assert_eq!(words, Reason::VARIANTS);
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-    #[test]
-    fn each_message_is_a_line_whatever_others_wrote_in_it(hostile in hostile()) {
-        let id = LvId::parse("vg7/web7").unwrap();
-        for reason in samples(&|_| hostile.clone()) {
-            let message = reason.message(&id);
-            prop_assert!(has_lines(&message, 1), "{message:?}");
-            prop_assert!(message.len() <= 2048, "{message:?}");
-        }
-    }
-}
-
-#[test]
-fn each_message_fits_an_event_with_the_longest_names() {
-    let (vg, lv) = ("v".repeat(62), "w".repeat(62));
-    let id = LvId::parse(&format!("{vg}/{lv}")).unwrap();
-    let exe = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/kubernetes.io~lvm/lvm";
-    for reason in samples(&str::to_owned) {
-        let message = reason.message(&id).replace(&own_name(), exe);
-        let message = message.replace("vg7", &vg).replace("pool7", &lv);
-        assert!(message.len() < 1024, "{}: {message}", message.len());
-    }
-}
-
-#[test]
-fn each_message_is_the_one_in_the_file() {
-    let text = messages().into_iter().map(|(word, messages)| {
-        let lines = messages.iter().map(|message| format!("  {message}\n"));
-        format!("{word}\n{}", lines.collect::<String>())
-    });
-    same_or_written(
-        "volume/decide/tests/messages.txt",
-        &text.collect::<String>(),
-    );
-}
-
-/// The beginning of a message, up to its first punctuation mark, with a placeholder for each value.
-fn beginning(message: &str) -> String {
-    let end = ["; ", ": ", ". "]
-        .iter()
-        .filter_map(|stop| message.find(stop))
-        .min();
-    let first = &message[..end.unwrap_or(message.len())];
-    let words = first.split(' ').map(|word| {
-        let value = word.trim_matches(|c| ",()`".contains(c));
-        if value.contains('7') || FsType::parse(value).is_ok() {
-            word.replace(value, "…")
-        } else {
-            word.to_owned()
-        }
-    });
-    let text = words.collect::<Vec<_>>().join(" ").replace("… GiB", "…");
-    text.replace("… …", "…")
-}
-
-/// The text as code in Markdown.
-fn span(text: &str) -> String {
-    if text.contains('`') {
-        format!("`` {text} ``")
-    } else {
-        format!("`{text}`")
-    }
-}
-
-#[test]
-fn the_page_for_who_is_on_call_has_each_reason_with_its_message() {
-    const PAGE: &str = "../../docs/on-call.md";
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE)).unwrap();
-    let head = "| word | the message | why | what helps |\n|---|---|---|---|\n";
-    let (before, rest) = page.split_once(head).unwrap();
-    let (table, after) = rest.split_once("\n\n").unwrap();
-    let rows = messages().into_iter().map(|(word, messages)| {
-        let beginnings = messages.iter().map(|one| beginning(one));
-        let mut spans: Vec<String> = beginnings.map(|text| span(&text)).collect();
-        spans.dedup();
-        let start = format!("| `{word}` | ");
-        // People write the last two columns.
-        let row = table.lines().find(|row| row.starts_with(&start));
-        let mut columns = row.unwrap_or(" |  |  |").rsplitn(3, " | ");
-        let (help, why) = (columns.next().unwrap(), columns.next().unwrap());
-        format!("{start}{} | {why} | {help}\n", spans.join(" or "))
-    });
-    let rows: String = rows.collect();
-    same_or_written(PAGE, &format!("{before}{head}{rows}\n{after}"));
-}
-
-#[test]
-fn the_schemas_have_the_word_of_each_reason() {
-    const OF_NEXT_MOUNT: &[&str] = &["not-looked-at", "fsck", "no-tool"];
-    const OF_IDLE: &[&str] = &["mounted", "inactive", "busy", "shared"];
-    for (schema, more) in [
-        ("check", OF_NEXT_MOUNT),
-        ("status", OF_NEXT_MOUNT),
-        ("status-volume", OF_NEXT_MOUNT),
-        ("check-idle", OF_IDLE),
-    ] {
-        let file = format!("../../docs/schemas/{schema}.json");
-        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file)).unwrap();
-        let (head, tail) = text.split_at(text.find("\"active-shared\"").unwrap());
-        let (before, first) = head.rsplit_once('[').unwrap();
-        let indent = first.split('"').next().unwrap();
-        let (rest, after) = tail.split_once(']').unwrap();
-        let (_, end) = rest.rsplit_once('\n').unwrap();
-        let mut all = Reason::VARIANTS.to_vec();
-        all.sort_unstable();
-        let all = all.iter().chain(more).map(|word| format!("{word:?}"));
-        let null = rest.contains("null").then(|| "null".to_owned());
-        let all: Vec<String> = all.chain(null).collect();
-        let all = all.join(&format!(",{indent}"));
-        same_or_written(&file, &format!("{before}[{indent}{all}\n{end}]{after}"));
-    }
 }

@@ -1,0 +1,145 @@
+//! When a filesystem may be made: the promise about formatting, written once more.
+
+use super::super::sample::{NOW, volume};
+use super::known::*;
+use super::sights::doubts;
+use crate::lvm::Record;
+use crate::volume::decide::decision::{Decision, Making};
+use crate::volume::decide::doubt::Doubt;
+use crate::volume::decide::facts::{Content, Facts, Lvm, Pool};
+use crate::volume::decide::rules::decide;
+use crate::volume::decide::uses::Openers;
+use crate::volume::decide::wish::{Purpose, Wish};
+
+/// docs/safety.md: mkfs runs only on a volume that is certainly blank, or holds what the driver's own mkfs left.
+pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
+    let volume = volume_of(facts);
+    let record = &volume.record;
+    let is_alone = facts
+        .uses
+        .as_ref()
+        .is_some_and(|uses| uses.mounts.is_empty())
+        && facts.openers.as_ref().is_none_or(Openers::is_nobody);
+    let has_room = volume.metadata_free.get() >= 1024;
+    let is_writable = has_room
+        && (volume.layout != "cache" || volume.health != "failed")
+        && !facts.read_only
+        && facts.read_only_disk.is_none()
+        && volume.writable != Some(false);
+    let pool_has_room = match &facts.lvm {
+        Some(Lvm::Volume {
+            pool: Some(Pool::Seen(pool)),
+            ..
+        }) => {
+            pool.health.is_empty()
+                && pool.data_percent < Some(95.0)
+                && pool.metadata_percent < Some(95.0)
+        }
+        _ => true,
+    };
+    let is_permitted = |doubts: &[Doubt]| {
+        let given = record.permission.as_ref();
+        given.is_some_and(|(what, at)| {
+            *what == Doubt::names(doubts) && *at <= NOW + 300 && NOW.saturating_sub(*at) < 86_400
+        })
+    };
+    let is_blank = match facts.content.as_ref().unwrap() {
+        Content::Blank { .. } => {
+            let doubts = doubts_left(facts);
+            doubts.is_empty() || (is_permitted(&doubts) && !record.new)
+        }
+        Content::Filesystem(found) => {
+            found.half
+                && record.made.is_none()
+                && record.making.as_deref() == Some(found.filesystem.fs.as_str())
+        }
+        // Either nobody can open the header, or it is open and nobody's data is inside.
+        Content::Luks(header) => {
+            let is_of_somebody = |one: &Doubt| match one {
+                Doubt::Mark(_) | Doubt::Recorded(_) => true,
+                Doubt::Backup(backup) => !backup.is_unused,
+                Doubt::Data(_) => false,
+            };
+            let begun = record.making_in_luks();
+            let is_its = begun.is_some_and(|(_, uuid)| header.uuid.as_deref() == Some(uuid));
+            let is_blank = match facts.inside.as_ref().map(|inside| &inside.content) {
+                None => !header.has_keys(),
+                Some(Content::Blank { doubts, .. }) => {
+                    has_its_header(facts) && !doubts.iter().any(is_of_somebody)
+                }
+                Some(Content::Filesystem(found)) => has_its_header(facts) && found.half,
+                Some(_) => false,
+            };
+            record.made.is_none() && record.luks.is_none() && is_its && is_blank
+        }
+        _ => false,
+    };
+    let is_created = facts.lvcreate_ended || !record.new;
+    is_known_and_well(facts)
+        && !wish.read_only
+        && wish.purpose == Purpose::Filesystem
+        && is_created
+        && is_alone
+        && is_writable
+        && pool_has_room
+        && is_blank
+}
+
+/// For a volume that is formatted: without a permission, it is formatted exactly if no doubt is left.
+pub fn without_one_permission(facts: &Facts, wish: &Wish) {
+    let mut less = facts.clone();
+    let needs = !doubts_left(facts).is_empty();
+    let record = &mut volume(&mut less).record;
+    let tags = record
+        .tags
+        .iter()
+        .filter(|tag| !tag.starts_with("flexvolume.mayformat"));
+    *record = Record::parse(tags.map(String::as_str));
+    let is_made = matches!(
+        decide(&less, wish),
+        Decision::Make {
+            how: Making::Plain { .. },
+            ..
+        }
+    );
+    assert_eq!(is_made, !needs, "{facts:?}");
+}
+
+/// With one doubt more, the volume is not formatted.
+pub fn with_one_doubt_more(facts: &Facts, wish: &Wish) {
+    let mut more = facts.clone();
+    let Some(Content::Blank { doubts, zero }) = &mut more.content else {
+        return;
+    };
+    *zero = false;
+    // If this call has just created the volume, a mark may be a removed volume's. Data where lvcreate has wiped is a
+    // doubt even then.
+    doubts.push(if facts.untouched {
+        Doubt::Data(0)
+    } else {
+        Doubt::Mark("one more".into())
+    });
+    let decision = decide(&more, wish);
+    assert!(
+        matches!(decision, Decision::Refuse(_)),
+        "{decision:?} {more:?}"
+    );
+}
+
+/// The doubts that remain: without those that a half-made ext may leave, and those of a removed volume if this call has
+/// just created this one.
+fn doubts_left(facts: &Facts) -> Vec<Doubt> {
+    let volume = volume_of(facts);
+    let of_mke2fs = volume.record.making.as_deref() == Some("ext4");
+    let is_small = (9 << 20..512 << 20).contains(&volume.size.get());
+    let is_fresh = facts.untouched && volume.record.new;
+    let is_left = |doubt: &Doubt| match doubt {
+        Doubt::Backup(backup) => (of_mke2fs && backup.is_unused) || is_fresh,
+        Doubt::Data(at) => (of_mke2fs && is_small && *at >= 2048) || (is_fresh && *at >= 4096),
+        Doubt::Mark(_) => is_fresh,
+        Doubt::Recorded(..) => false,
+    };
+    let mut all = doubts(&volume.record, facts.content.as_ref().unwrap());
+    all.retain(|doubt| !is_left(doubt));
+    all
+}

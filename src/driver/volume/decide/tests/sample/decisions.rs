@@ -1,0 +1,39 @@
+//! The decisions that rows expect.
+
+use crate::names::FsType;
+use crate::volume::Permit;
+use crate::volume::decide::decision::{Decision, Grow, Making, Mount};
+use crate::volume::decide::doubt::Doubt;
+use crate::volume::decide::reason::Reason;
+
+use super::*;
+
+pub fn mount(fs: FsType, change: fn(&mut Mount)) -> Decision {
+    let mut mount = Mount {
+        filesystem: filesystem(fs, "u"),
+        check: fs.is_ext(),
+        grow: Grow::Not,
+        record: true,
+        alive: None,
+    };
+    change(&mut mount);
+    Decision::Mount(mount)
+}
+
+pub fn making(fs: FsType, how: Making) -> Decision {
+    let permit = Permit::of(fs);
+    Decision::Make { permit, how }
+}
+
+pub fn make(fs: FsType) -> Decision {
+    making(fs, Making::Plain { again: false })
+}
+
+pub fn wrong(found: &str, wanted: FsType) -> Decision {
+    let found = found.to_owned();
+    Decision::Refuse(Reason::WrongType { found, wanted })
+}
+
+pub fn doubts<const N: usize>(doubts: [Doubt; N]) -> Decision {
+    Decision::Refuse(Reason::Doubts(doubts.into_iter().collect()))
+}
