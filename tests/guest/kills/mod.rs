@@ -7,6 +7,7 @@
 mod power;
 pub mod scenes;
 pub mod steps;
+pub mod trial;
 mod writes;
 
 use std::io::Write;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::scenes::assert_clean;
+use super::trial::assert_clean;
 use crate::prelude::*;
 
 const GROUP: &str = "writing";

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{PLACES, World, device_at};
-use crate::kills::scenes::is_mended;
+use crate::kills::trial::is_mended;
 use crate::life::oracle::{Holds, Lv, Record};
 use crate::life::player::Ill;
 use crate::prelude::*;
