@@ -229,3 +229,31 @@ fn a_tool_that_makes_or_mounts_begins_with_the_record_and_under_the_lock() {
     );
     node.down("pod", &volume);
 }
+
+#[test]
+fn a_mkfs_that_was_ended_for_its_deadline_keeps_its_record() {
+    let tools = Tools::new().held("mkfs.ext4");
+    let config = tools.config() + "[limits]\nmake = 3\n";
+    let node = Node::with_config(Mode::MountOnly, &config);
+    let (group, volume) = Group::with_data("overdue");
+    let reply = node.mount("pod", &volume);
+    reply.is_failure(&["making ext4 on overdue/data", "within 3 s"]);
+    // Only a mkfs that refused may have found the volume too small.
+    assert!(!reply.message.contains("lvextend"), "{reply:?}");
+    assert_eq!(group.tags("data"), "flexvolume.making=ext4");
+    tools.let_go();
+    node.up("pod", &volume);
+    group.assert_recorded("data", "ext4");
+    node.down("pod", &volume);
+}
+
+#[test]
+fn a_mkfs_that_made_another_filesystem_is_not_recorded() {
+    let other = "for last; do :; done\nexec mkfs.btrfs -q -f \"$last\"";
+    let (_tools, node) = Tools::new().put("mkfs.ext4", other).node();
+    let group = Group::new("another");
+    let volume = group.linear("data", "128m");
+    let reply = node.mount("pod", &volume);
+    reply.is_failure(&["mkfs.ext4 said that it succeeded", "does not hold ext4"]);
+    assert_eq!(group.tags("data"), "flexvolume.making=ext4");
+}
