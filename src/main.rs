@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     };
     let said = write(out, &printed.stdout);
     let _ = write(err, &printed.stderr);
-    // Fails if the output could not be written, for example because a disk is full.
+    // If standard output could not be written, for example because a disk is full, the exit code is not 0.
     let lost = u8::from(said.is_err());
     ExitCode::from(printed.code.max(lost))
 }

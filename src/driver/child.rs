@@ -15,7 +15,7 @@ use crate::names::folded;
 use crate::reply::Printed;
 
 /// Does the work that the first word names. `None`: the word names no work. If the work fails, the exit code is the
-/// kernel's error number, or 255. Only the caller of a change of a mount reads that code.
+/// kernel's error number, or 255. Only `mount/alone.rs`, which changes mounts, reads that code.
 pub fn run(words: &[OsString]) -> Option<Printed> {
     let done = match words.first()?.to_str()? {
         READ_DEVICES => read_devices(),
@@ -55,8 +55,9 @@ fn read_devices() -> Result<()> {
     Ok(())
 }
 
-/// `examine <size> <time of creation, or nothing> <extent> [flush]`, `superblock [<size>]`, `superblock flush`, `luks`, or
-/// `luks-keys <file> [<start> <end>]…`. Numbers are decimal.
+/// Answers one question about a device, in JSON. The questions: `examine <size> <time of creation, or nothing> <extent>
+/// [flush]`, `superblock [<size>]`, `superblock flush`, `luks`, and `luks-keys <file> [<start> <end>]…`. Numbers are
+/// decimal.
 fn read(device: &Uncached, words: &[&str]) -> Result<String> {
     let number = |word: &str| word.parse::<u64>().context("reading a number");
     match *words {

@@ -20,7 +20,7 @@ use crate::options::{GROUP, NAME, VOLUME, holds_secret};
 use crate::reply::{Printed, Reply, Status};
 
 /// Answers a call of kubelet, or does the work of a process that the driver itself started. `args`: all of argv.
-/// `None`: a person wrote these `words`, or they name no call-out.
+/// `None`: a person wrote these `words`, or they name neither a call-out nor such work.
 #[must_use]
 pub fn main(args: &[OsString], words: &[OsString]) -> Option<Printed> {
     if words.first().is_some_and(|name| named(name).is_some()) && !is_by_hand(words) {
@@ -30,7 +30,8 @@ pub fn main(args: &[OsString], words: &[OsString]) -> Option<Printed> {
     child::run(words)
 }
 
-/// Answers a call-out. `translated` turns a person's words into kubelet's.
+/// Answers a call-out. `translated` turns a person's words into the words that kubelet would send. It returns kubelet's
+/// own words as they are.
 pub fn answer(
     args: &[OsString],
     words: &[OsString],
@@ -49,7 +50,7 @@ pub fn answer(
             Err(error) => logged(words, Err(error), &host.log, &config.config.log),
         })
     });
-    // The call failed before it read the config, which names the log, so this writes its line to the default log.
+    // The call failed before it read the config, which names the log. So the call's line goes to the default log.
     let reply = reply.unwrap_or_else(|e| logged(words, Err(e), &Log::default(), &target));
     printed(&reply, words.iter().any(holds_secret))
 }
@@ -67,7 +68,7 @@ pub fn with_hosts<T>(
     })
 }
 
-/// Runs `work` with this machine and the config of the driver that `args` call.
+/// Runs `work` with this host and its config. `args`: all of argv, which says where the config is: see [`executable`].
 fn with_host<T>(args: &[OsString], work: impl FnOnce(Host, &Loaded) -> Result<T>) -> Result<T> {
     let kernel = Kernel::new().context("installing the signal handlers")?;
     let exe = executable(&kernel, args)?;
@@ -77,8 +78,9 @@ fn with_host<T>(args: &[OsString], work: impl FnOnce(Host, &Loaded) -> Result<T>
     work(Host::new(&tools, &kernel, limits), &config)
 }
 
-/// The path of the installed driver. If kubelet ran a link to an executable in another directory, and a config is
-/// beside the link, it is the path of the link.
+/// The path of the installed driver; its config is beside that path. If a config is beside the path in argv, that path
+/// is returned: kubelet may have run a link to an executable in another directory. Otherwise, the executable's own path
+/// is returned.
 pub fn executable(kernel: &Kernel, args: &[OsString]) -> Result<PathBuf> {
     let called = args.first().map(Path::new);
     // A word without a slash was found in PATH, so it is no path.
@@ -148,8 +150,9 @@ fn answer_panics(args: &[OsString], fields: Vec<(&'static str, String)>, target:
     }));
 }
 
-/// The reply as kubelet reads it. kubelet reads the failure in the document. If a call does not exit with 0, kubelet
-/// logs its whole argv, secrets included. Source: kubelet's `pkg/volume/flexvolume/driver-call.go`, `Run`.
+/// The reply as kubelet reads it. A failed call exits with 1. If its arguments held a secret, it exits with 0: kubelet
+/// logs the whole argv of a call that does not exit with 0. kubelet finds the failure in the document. Source:
+/// kubelet's `pkg/volume/flexvolume/driver-call.go`, `Run`.
 fn printed(reply: &Reply, has_secret: bool) -> Printed {
     let failed = reply.status == Status::Failure;
     Printed {
@@ -158,8 +161,8 @@ fn printed(reply: &Reply, has_secret: bool) -> Printed {
     }
 }
 
-/// The fields of a call for the log: the volume, the pod, and kubelet's name of the volume. Reads them also from a call
-/// that is wrong in other ways, so that the log always names them.
+/// The fields of a call for the log: the volume, the pod, and kubelet's name of the volume. Reads these fields even
+/// from a call that will be refused, so that the log always names them.
 fn log_fields(args: &[OsString]) -> Vec<(&'static str, String)> {
     let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
     let json = words.iter().find(|word| word.trim_start().starts_with('{'));

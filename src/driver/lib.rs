@@ -1,9 +1,10 @@
 //! The driver half of flexvolume-lvm, a FlexVolume driver for LVM: everything that kubelet runs. It gives logical
 //! volumes to Kubernetes pods, and never formats a volume that may hold data.
 //!
-//! Each room uses only the rooms after it in this list: `entry` and `child`; `calls`; `volume`; `fs`, `lvm` and
-//! `mount`; `host`; and the rooms that only parse. There is one exception: `fs` makes a filesystem, and `crypt` a
-//! header, only with a permit of `volume/decide`.
+//! Each module uses only the modules after it in this list: `entry`, `hidden` and `child`; `calls`; `volume`; `crypt`;
+//! `fs`, `lvm` and `mount`; `host`; and the modules that only parse (`config`, `options`, `names` and `reply`). There
+//! are two exceptions. `fs` makes a filesystem, and `crypt` a header, only with a `Permit`, which `volume/decide`
+//! makes. `reply` adds the advice of `host::selinux` to an error.
 
 // Outside tests, only src/driver/host may call these functions: see clippy.toml.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
@@ -34,8 +35,8 @@ pub use entry::{answer, executable, main, with_hosts};
 pub use hidden::{hide_secret, words};
 
 /// Functions that make, check, grow, activate, extend, mount or remove are `pub(crate)`, since commands for people must
-/// not do that: they look and decide, and change only tags of volumes. Doc tests show that a call from another crate
-/// does not compile, one for each kind: a function, a way to run a tool, a system call.
+/// not call them: a command looks and decides, and changes only tags of volumes. Doc tests show that a call from
+/// another crate does not compile, one for each kind: a function, a way to run a tool, a system call.
 ///
 /// ```compile_fail,E0603
 /// let _ = driver::fs::mkfs;

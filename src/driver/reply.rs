@@ -11,14 +11,14 @@ use serde_json::Value;
 use crate::host::selinux;
 use crate::names::folded;
 
-/// The three words that kubelet knows. It takes any other word for a failure.
+/// The three values of `status` that kubelet knows. kubelet takes any other value for a failure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub enum Status {
     #[default]
     Success,
     /// The call failed. `message` says why, and what to do.
     Failure,
-    /// The driver does not have this call-out. kubelet does not make it again.
+    /// The driver does not have this call-out. kubelet does not call it again.
     #[serde(rename = "Not supported")]
     NotSupported,
 }
@@ -114,7 +114,7 @@ impl Printed {
     }
 }
 
-/// Adds to the error the failure of the step that was to undo its consequences.
+/// Returns `error`. If the step that was to undo its consequences failed (`undo`), adds that failure.
 pub fn after_undo(error: Error, undo: Result<()>) -> Error {
     match undo {
         Ok(()) => error,

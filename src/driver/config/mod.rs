@@ -85,7 +85,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// An error is one line about the first mistake: `file`, the number of its line, its key.
+    /// Parses the bytes of the config `file`. An error is one line about the first mistake: `file`, the number of the
+    /// line, the key.
     pub fn from_bytes(bytes: &[u8], file: &str) -> Result<Self, String> {
         match str::from_utf8(bytes) {
             Ok(text) => Self::parse(text, file),
@@ -118,7 +119,8 @@ impl Config {
         }
     }
 
-    /// The defaults, but with `attach` and `log` of this file, which has a mistake somewhere else.
+    /// The config for a file that cannot be used: the defaults, but with the file's `attach` and `log` if these can be
+    /// read.
     pub fn saved_from(bytes: &[u8], file: &str) -> Self {
         let text = str::from_utf8(bytes).unwrap_or_default();
         let (table, _) = DeTable::parse_recoverable(text);
@@ -133,8 +135,8 @@ impl Config {
         }
     }
 
-    /// The settings of a volume group. `None`: the config names no groups, so any group may be used. If the config
-    /// names groups, and not this one, that is an error.
+    /// The settings of a volume group. `None`: the config names no groups, so any group may be used. Fails if the
+    /// config names groups, but not this group.
     pub fn policy(&self, vg: &VgName) -> Result<Option<&VolumeGroup>> {
         if self.volume_groups.is_empty() {
             return Ok(None);
@@ -161,7 +163,8 @@ impl Config {
         of_group.or(self.luks.key_file.as_deref())
     }
 
-    /// The config's options for mkfs: the filesystem's, then the group's. They follow the driver's own.
+    /// The config's options for mkfs: the filesystem's, then the group's. mkfs gets them after the driver's own
+    /// options.
     pub fn mkfs_options(&self, vg: &VgName, fs: FsType) -> Vec<&str> {
         self.of_filesystem(vg, fs)
             .flat_map(|config| &config.mkfs_options)
@@ -169,7 +172,8 @@ impl Config {
             .collect()
     }
 
-    /// The config's mount options: the filesystem's, then the group's. The volume's own follow them.
+    /// The config's mount options: the filesystem's, then the group's. The caller adds the volume's own options after
+    /// them.
     pub fn mount_options(&self, vg: &VgName, fs: FsType) -> MountOptions {
         self.of_filesystem(vg, fs)
             .map(|config| &config.mount_options)
@@ -292,8 +296,8 @@ pub struct FsConfig {
     pub mount_options: MountOptions,
 }
 
-/// The config as it was read. Call-outs that bring a volume up fail if it has a mistake; the others go on with the
-/// defaults.
+/// The config as it was read. If the file cannot be used, call-outs that bring a volume up fail; the others go on with
+/// the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Loaded {
     /// If there is a problem: the defaults, but with `attach` and `log` of the file.

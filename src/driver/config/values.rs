@@ -21,7 +21,7 @@ where
     check(T::deserialize(from)?).map_err(D::Error::custom)
 }
 
-/// Reads a whole number from 1 to `most`. `what`: the unit, for the message about another value.
+/// Reads a whole number from 1 to `most`. `what`: the unit, for the error message.
 fn number<'de, D: Deserializer<'de>>(from: D, most: u64, what: &str) -> Result<u64, D::Error> {
     match u64::deserialize(from) {
         Ok(number) if (1..=most).contains(&number) => Ok(number),
@@ -85,7 +85,7 @@ fn file(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// `None` for the empty text.
+/// The path of a file with a passphrase. `None`: the text is empty.
 pub fn key_file<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
     checked(from, |name: String| {
         (!name.is_empty()).then(|| file(&name)).transpose()
@@ -172,14 +172,14 @@ where
     })
 }
 
-/// Fails if a word can be neither an option of a tool nor the value of an option. This does not know the tool's
-/// options.
+/// Fails if a word can be neither an option of a tool nor the value of an option. This function does not know which
+/// options the tool has.
 fn are_words(words: &[String], tool: &str) -> Result<(), String> {
     let mut after_option = false;
     for word in words {
         let is_option = word.starts_with('-');
         let has_space = is_option && word.contains(char::is_whitespace);
-        // A word that is neither would be an operand: another device or volume group.
+        // A word that is neither an option nor a value would be an operand: another device or volume group.
         let is_operand = !is_option && !after_option;
         let is_none = ["", "-", "--"].contains(&word.as_str()) || word.contains(char::is_control);
         if has_space || is_operand || is_none {
@@ -270,7 +270,7 @@ where
 
 /// Options with which a mkfs would overwrite data, make nothing, or write to another device, too.
 struct Refused {
-    /// The letters of the short ones.
+    /// The letters of the short options.
     short: &'static str,
     long: &'static [&'static str],
     /// All letters of this mkfs that take no value.

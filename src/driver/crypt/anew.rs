@@ -1,8 +1,9 @@
 //! A LUKS2 header that the driver writes anew for cryptsetup, in memory.
 //!
 //! cryptsetup might understand the header on the disk in another way than the driver, or read it after a change. So
-//! cryptsetup gets a header that the driver writes from the judged one. Only numbers, salts and digests come from the
-//! disk, and the areas with the encrypted keys, which have no structure. Members, names and checksums do not.
+//! cryptsetup gets a header that the driver writes from the header that it has judged. Only numbers, salts, digests and
+//! the areas with the encrypted keys, which have no structure, come from the disk. The driver writes the members' names
+//! and the checksums itself.
 
 use std::fs::File;
 use std::io;
@@ -25,7 +26,8 @@ const OF_SPEED: [&str; 5] = [
     "high-priority",
 ];
 
-/// Both copies of a new header that opens the same volume as `layout`. `None`: `layout` opens nothing.
+/// Both copies of a new header that opens the same volume as `layout`. `None`: `layout` opens nothing, or its JSON does
+/// not fit.
 pub fn both_copies(uuid: &str, layout: &Layout) -> Option<Vec<u8>> {
     let json = json(layout)?.to_string();
     let size = usize::try_from(layout.size).ok()?;

@@ -1,4 +1,4 @@
-//! The two copies of a LUKS2 header. Pure. Uses a copy only if its checksum is right.
+//! Parses the two copies of a LUKS2 header. A copy counts only if its checksum is right.
 //!
 //! Source: cryptsetup's docs/on-disk-format-luks2.pdf, "Binary Header".
 
@@ -48,7 +48,8 @@ impl Header {
         Some((layout, self.uuid.as_deref()?))
     }
 
-    /// Whether the header has key slots. A header without any is one of a killed luksFormat, which writes them last.
+    /// Whether the header has key slots. A killed luksFormat leaves a header without key slots, since it writes them
+    /// last. A copy whose JSON cannot be read counts as having some.
     pub fn has_keys(&self) -> bool {
         let has_keys = |layout: &Layout| !layout.keyslots.is_empty();
         self.layouts

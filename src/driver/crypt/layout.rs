@@ -15,7 +15,7 @@ use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, from_slice};
 
-/// The number of parts into which a key is split. To get the key, all parts are needed. Source: the same,
+/// The number of parts into which a key is split. To get the key, all parts are needed. Source: the same document,
 /// "Anti-Forensic Splitter".
 pub const STRIPES: u64 = 4000;
 const SECTOR: u64 = 512;
@@ -38,13 +38,14 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The byte where the areas of the key slots end, which follow both copies. `None`: the header gives no number.
+    /// The byte where the header ends. Its parts are both copies and, after them, the areas of the key slots. `None`:
+    /// the size of the areas is no number.
     pub fn end(&self) -> Option<u64> {
         let areas: u64 = self.config.keyslots_size.parse().ok()?;
         self.size.checked_mul(2)?.checked_add(areas)
     }
 
-    /// The only segment, with the number 0, which cryptsetup opens. `None`: there are others, or it is missing.
+    /// The segment 0, which cryptsetup opens. `None`: it is missing, or there are other segments.
     pub fn segment(&self) -> Option<&Segment> {
         self.segments.get(&0).filter(|_| self.segments.len() == 1)
     }
@@ -91,7 +92,7 @@ impl Segment {
     }
 }
 
-/// A key slot, with the size of the volume's key in bytes.
+/// A key slot. `key_size`: the size of the volume's key, in bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Keyslot {
@@ -143,7 +144,7 @@ impl KeyslotArea {
 }
 
 impl Keyslot {
-    /// The part of its area in which the key is.
+    /// The part of the slot's area in which the encrypted key is. `None`: see [`KeyslotArea::place`].
     pub fn key(&self) -> Option<Range<u64>> {
         let Range { start, end } = self.area.place()?;
         let size = self.key_size.checked_mul(STRIPES)?;

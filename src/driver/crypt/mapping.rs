@@ -7,16 +7,18 @@ use anyhow::{Context, Result};
 use crate::host::{Command, DeviceNumber, Host, Kernel};
 use crate::names::{LvUuid, with_hyphens};
 
-/// This name contains no hyphen. Each of LVM's names in device-mapper does, so no volume can have this name.
+/// How the driver's names in device-mapper begin. They contain no hyphen. Each of LVM's names there does, so no volume
+/// can have such a name.
 const PREFIX: &str = "flexvolume.";
 
-/// The driver's name of the device inside, in device-mapper. Made of the volume's UUID: a volume may be renamed while
-/// it is open, and the names of group and volume together may be too long.
+/// The driver's name of the device inside, in device-mapper. The name contains the volume's UUID, not the volume's
+/// name: a volume may be renamed while it is open, and the names of group and volume together may be too long.
 pub fn name_of(volume: &LvUuid) -> String {
     format!("{PREFIX}{}", volume.plain())
 }
 
-/// The volume to which the device inside with this name belongs: its UUID, and the number of its own device.
+/// The volume in which the device inside with this name and number is: the volume's UUID, and the number of the
+/// volume's own device. `None`: the name is not the driver's, or the device below is not known.
 pub fn volume_below(
     kernel: &Kernel,
     name: &str,
@@ -63,7 +65,7 @@ pub enum Luks {
 }
 
 impl Luks {
-    /// The version of LUKS, by the device's UUID in device-mapper: see [`luks_of`].
+    /// The version of LUKS, by the device's UUID in device-mapper: see [`luks_of`]. `None`: the device is not LUKS.
     pub fn of(dm_uuid: &str) -> Option<Self> {
         match dm_uuid.strip_prefix("CRYPT-")?.split('-').next()? {
             "LUKS1" => Some(Self::One),
@@ -110,7 +112,7 @@ pub fn table_of(host: &Host, device: DeviceNumber) -> Result<DmTable> {
     Ok(parse(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// `start length crypt cipher key iv_offset device offset [number options…]`
+/// Parses the output of dmsetup: `start length crypt cipher key iv_offset device offset [number options…]`.
 fn parse(text: &str) -> DmTable {
     const SECTOR: u64 = 512;
     let none = DmTable {

@@ -1,4 +1,4 @@
-//! LUKS2 on a logical volume, by cryptsetup(8). What may be done is decided elsewhere.
+//! LUKS2 on a logical volume, by cryptsetup(8). `volume/decide` decides what may be done.
 
 mod anew;
 mod header;

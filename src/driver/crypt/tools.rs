@@ -1,4 +1,5 @@
-//! Runs cryptsetup(8). The passphrase is its standard input. It inherits the volume's lock as another descriptor.
+//! Runs cryptsetup(8). cryptsetup gets the passphrase on its standard input, and inherits the volume's lock as another
+//! descriptor.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -24,7 +25,7 @@ const WRONG_PASSPHRASE: i32 = 2;
 /// cryptsetup(8), "RETURN CODES": the name exists already, or the device is busy.
 const EXISTS_OR_BUSY: i32 = 5;
 
-/// Reads the LUKS2 header of a device. `None`: it has none.
+/// Reads the LUKS2 header of a device. `None`: the device has no LUKS2 header.
 pub fn header_of(host: &Host, device: Opened) -> Result<Option<Header>> {
     asked(host, device, super::HEADER, None)
 }

@@ -19,9 +19,9 @@ const LAST: u64 = 16 << 10;
 const SECTOR: usize = 512;
 const PAGE: u64 = 4096;
 
-/// The type of the filesystem whose valid superblock is `found`. `None`: blkid must decide. Then the superblock's
-/// checksum is wrong or of an unknown kind, or there are signs of other content: a RAID with this filesystem inside, or
-/// content beside it. The filesystem's own data can look like such a sign.
+/// The type of the filesystem whose valid superblock is `found`. `None`: blkid must decide. That is so if the device is
+/// small, if the superblock's checksum is wrong or of an unknown kind, or if there are signs of other content: a RAID
+/// with this filesystem inside, or content beside the filesystem. The filesystem's own data can look like such a sign.
 pub fn named(device: &impl ReadAt, size: u64, found: &Superblock) -> io::Result<Option<FsType>> {
     let mut pages = Pages::new(HEAD);
     let head = pages.bytes();
@@ -73,7 +73,8 @@ fn has_others(bytes: &[u8], offset: u64, size: u64, own: Family) -> bool {
     })
 }
 
-/// The type of the only filesystem that has a superblock in the head.
+/// The type of the filesystem whose superblock is in the head. `None`: another family has a superblock there, too, or
+/// the checksum is wrong.
 fn type_by(head: &[u8], family: Family) -> Option<FsType> {
     let at = |offset: usize| head.get(offset..).map_or(Fields(&[]), Fields);
     let is_ext = at(1024).le16(0x38)? == 0xEF53;
@@ -87,8 +88,8 @@ fn type_by(head: &[u8], family: Family) -> Option<FsType> {
     }
 }
 
-/// The type of an ext by its features. `None`: its checksum is wrong. Without a checksum, the magic number must be
-/// enough. Source: libblkid's `superblocks/ext.c`.
+/// The type of an ext by its features. `None`: its checksum is wrong, or its features fit no type. Without a checksum,
+/// the magic number must be enough. Source: libblkid's `superblocks/ext.c`.
 fn ext(fields: &Fields) -> Option<FsType> {
     const COMPAT_HAS_JOURNAL: u32 = 0x4;
     const RO_COMPAT_METADATA_CSUM: u32 = 0x400;
@@ -116,7 +117,8 @@ fn ext(fields: &Fields) -> Option<FsType> {
     }
 }
 
-/// Only version 5 has a checksum. Source: the kernel's `fs/xfs/libxfs/xfs_format.h`, `XFS_SB_CRC_OFF`.
+/// Names an xfs whose checksum is right. `None`: the checksum is wrong, or there is none. Only version 5 of xfs has a
+/// checksum. Source: the kernel's `fs/xfs/libxfs/xfs_format.h`, `XFS_SB_CRC_OFF`.
 fn xfs(fields: &Fields) -> Option<FsType> {
     const CHECKSUM: usize = 224;
     let version = u16::from_be_bytes(fields.array(100)?) & 0xF;
@@ -128,7 +130,8 @@ fn xfs(fields: &Fields) -> Option<FsType> {
     (version == 5 && fields.le32(CHECKSUM)? == sum).then_some(FsType::Xfs)
 }
 
-/// Source: the kernel's `include/uapi/linux/btrfs_tree.h`, `struct btrfs_super_block`.
+/// Names a btrfs whose checksum is right. `None`: the checksum is wrong, or is not CRC-32C. Source: the kernel's
+/// `include/uapi/linux/btrfs_tree.h`, `struct btrfs_super_block`.
 fn btrfs(fields: &Fields) -> Option<FsType> {
     const CRC32C: u16 = 0;
     let sum = !crc32c(u32::MAX, fields.0.get(0x20..0x1000)?);

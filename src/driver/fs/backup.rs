@@ -44,9 +44,8 @@ impl Backup {
         })
     }
 
-    /// Whether a removed volume may have left it: it was written before this volume was created. A time before
-    /// September 2001 proves nothing: before that month no ext had backups, and a clock without a battery begins at
-    /// 1970.
+    /// Whether a removed volume may have left the backup: the backup was written before this volume was created. A time
+    /// before September 2001 proves nothing: a clock without a battery begins at 1970.
     pub(super) fn is_older(&self, past: Past) -> bool {
         const FIRST: u64 = 1_000_000_000;
         match past {
@@ -88,7 +87,7 @@ pub(super) fn is_unused(device: &impl ReadAt, backup: &Backup) -> bool {
     is_as_made(device, backup).unwrap_or(false)
 }
 
-/// `None`: a part cannot be read, or is in another place.
+/// See [`is_unused`]. `None`: a part cannot be read, or is not where mke2fs puts it.
 fn is_as_made(device: &impl ReadAt, backup: &Backup) -> Option<bool> {
     let at_block = |block: u64, length: usize| {
         let at = block.checked_mul(backup.block_size)?;
@@ -143,8 +142,8 @@ fn new_inodes(superblock: &Fields) -> Option<u32> {
         .checked_add(projects.into())
 }
 
-/// Whether this inode is a directory that contains only `lost+found`, and whose times are all of the mkfs. mke2fs
-/// writes no nanoseconds; the kernel does.
+/// Whether this inode is a directory that contains only `lost+found`, and whose times are all in the range `mkfs`, in
+/// seconds since the epoch. mke2fs writes no nanoseconds; the kernel does.
 fn is_new_root(inode: &Fields, mkfs: RangeInclusive<u64>) -> Option<bool> {
     const TIMES: [usize; 3] = [0x8, 0xC, 0x10];
     const NANOSECONDS: [usize; 3] = [0x84, 0x88, 0x8C];
@@ -163,7 +162,8 @@ fn is_new_root(inode: &Fields, mkfs: RangeInclusive<u64>) -> Option<bool> {
     )
 }
 
-/// Whether the ext has no journal, or one that was never used. A backup superblock has the journal's place.
+/// Whether the ext has no journal, or one that was never used. A backup superblock says where the journal is. `None`:
+/// it does not say that, or the journal cannot be read.
 fn is_new_journal(
     superblock: &Fields,
     at_block: impl Fn(u64, usize) -> Option<Vec<u8>>,

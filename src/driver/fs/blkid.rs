@@ -44,8 +44,9 @@ fn ask(host: &Host, device: &Node, more: &[&str]) -> Result<Probed> {
     Ok(parse(&output))
 }
 
-/// Whether wipefs(8) lists several signatures. With `--no-act`, wipefs changes nothing. For several signatures, blkid
-/// of util-linux 2.36 and 2.38 exits with 8, but that of 2.41 and 2.42 with 2, as for nothing at all.
+/// Whether wipefs(8) lists several signatures. With `--no-act`, wipefs changes nothing. blkid is not enough: for
+/// several signatures, blkid of util-linux 2.36 and 2.38 exits with 8, but blkid of 2.41 and 2.42 exits with 2, as if
+/// there were none.
 pub fn has_several(host: &Host, device: &Node) -> Result<bool> {
     let command = Command::reads("wipefs", host.limits.query)
         .args(["--no-act", "--noheadings", "--output", "TYPE"])

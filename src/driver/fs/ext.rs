@@ -6,8 +6,8 @@ use super::superblock::{Condition, Family, Fields, Superblock};
 
 pub(super) const PRIMARY_EXT: u64 = 1024;
 
-/// The backup superblock of an ext in `bytes`, which lie at `offset` of the device. `None`: it is no backup, or its own
-/// fields say that it belongs to another place.
+/// The backup superblock of an ext in `bytes`, which lie at `offset` of the device. `None`: these bytes are no backup,
+/// or their own fields say that they belong to another place.
 pub fn ext_backup(bytes: &[u8], offset: u64) -> Option<Superblock> {
     ext(&Fields(bytes), offset).filter(|_| offset != PRIMARY_EXT)
 }
@@ -28,10 +28,11 @@ pub(super) fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         block_size: blocks.size,
         sector: blocks.size,
         condition: condition(fields)?,
-        // Very old tools leave `s_mkfs_time` 0. Growing rewrites the backups, with a new `s_wtime`.
+        // One time is not enough: very old tools leave `s_mkfs_time` 0, and growing rewrites the backups with a new
+        // `s_wtime`.
         newest_time: Some(newest_time(fields)?),
         in_progress: false,
-        // `s_journal_inum`: the journal is a file of the filesystem itself.
+        // If `s_journal_inum` is 0, the journal is no file of the filesystem itself.
         is_part: has_journal && fields.le32(0xE0)? == 0,
         largest: blocks.largest(fields),
         // The kernel leaves out a last group that has no room for its own tables. Source: Linux' fs/ext4/resize.c,
@@ -102,8 +103,8 @@ impl ExtBlocks {
         })
     }
 
-    /// Whether a backup of the superblock may be there: a backup is the first block of its group, and has the group's
-    /// number.
+    /// Whether a backup of the superblock may be at `offset`: a backup is the first block of its group, and has the
+    /// group's number.
     fn is_backup_at(&self, offset: u64, backup: &Fields) -> Option<bool> {
         let block = whole(offset, self.size)?;
         let group = whole(block.checked_sub(self.first)?, self.of_group)?;
@@ -125,8 +126,8 @@ impl ExtBlocks {
     }
 }
 
-/// Whether a backup belongs to this group. Its field has 16 bits: if a group's number is larger, e2fsprogs writes the
-/// largest of 16 bits. Kernels before 5.18 write 0 into backups when they grow the filesystem.
+/// Whether a backup belongs to this group. The backup's field for the group's number has 16 bits: for a larger number,
+/// e2fsprogs writes 65535. Kernels before 5.18 write 0 into backups when they grow the filesystem.
 fn names_group(backup: &Fields, group: u64) -> Option<bool> {
     let named = backup.le16(0x5A)?;
     Some(named == 0 || named == u16::try_from(group).unwrap_or(u16::MAX))

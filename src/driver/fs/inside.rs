@@ -1,5 +1,5 @@
-//! Signs of data that count only inside an encrypted volume, where a removed volume cannot have left them. They carry
-//! no time, so on a plain volume they may be such remains.
+//! Signs of data that count only inside an encrypted volume, where a removed volume cannot have left them. These signs
+//! have no time, so on a plain volume a removed volume may have left them.
 
 use super::past::Past;
 use super::primary::{btrfs, xfs};
@@ -22,7 +22,8 @@ pub(super) fn copies(size: u64) -> impl Iterator<Item = u64> {
     all.filter(move |at| *at < size)
 }
 
-/// The content whose sign is at the beginning of `bytes`, which lie at `offset`.
+/// The content whose sign is at the beginning of `bytes`, which lie at `offset`. `None`: there is no sign, or the
+/// device is not inside an encrypted volume.
 pub(super) fn in_sector(bytes: &[u8], offset: u64, past: Past) -> Option<&'static str> {
     if past != Past::Nothing {
         return None;
@@ -42,7 +43,7 @@ pub(super) fn in_sector(bytes: &[u8], offset: u64, past: Past) -> Option<&'stati
     }
 }
 
-/// Whether these are the first bytes of an xfs group, which begins with a superblock.
+/// Whether an xfs group other than the first begins here. Each group begins with a copy of the superblock.
 fn is_xfs_copy(fields: &Fields, offset: u64) -> Option<bool> {
     let found = xfs(fields, offset)?;
     let group = found.block_size.checked_mul(fields.be32(84)?.into())?;

@@ -1,4 +1,4 @@
-//! What may be left on a device of the volumes that were there before.
+//! What removed volumes may have left on a device.
 
 use std::fmt;
 use std::num::ParseIntError;
@@ -7,10 +7,11 @@ use std::str::FromStr;
 /// Which remains of removed volumes a device may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Past {
-    /// Remains that are older than this volume, which was created at this time, in seconds since the epoch. 0: the time
-    /// is not known.
+    /// Remains that are older than the device's volume. The number is the time when that volume was created, in seconds
+    /// since the epoch. 0: the time is not known.
     Before(u64),
-    /// None: this is the device inside an encrypted volume, and each such volume has its own key.
+    /// No remains: this is the device inside an encrypted volume. Each such volume has its own key, so remains of
+    /// another volume cannot be read.
     Nothing,
 }
 

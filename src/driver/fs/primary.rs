@@ -59,7 +59,7 @@ pub(super) fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
     })
 }
 
-/// `sb_logblocks`, if the log is in the filesystem itself (`sb_logstart`). Source: Linux'
+/// The size of the log, in bytes (`sb_logblocks`). 0: the log is on another device (`sb_logstart` is 0). Source: Linux'
 /// `fs/xfs/xfs_super.c`, `xfs_fs_statfs`.
 fn log_of_xfs(fields: &Fields, block_size: u64) -> Option<u64> {
     let blocks = u64::from(fields.be32(96)?);
@@ -72,14 +72,15 @@ fn log_of_xfs(fields: &Fields, block_size: u64) -> Option<u64> {
 }
 
 pub(super) fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
-    // While mkfs.btrfs is at work, the second of these magic numbers is there (BTRFS_MAGIC_TEMPORARY).
+    // While mkfs.btrfs works, the superblock has the second of these magic numbers (BTRFS_MAGIC_TEMPORARY).
     let in_progress = match &fields.array(0x40)? {
         b"_BHRfS_M" => false,
         b"!BHRfS_M" => true,
         _ => return None,
     };
     let block_size = u64::from(fields.le32(0x90)?);
-    // `dev_item.total_bytes`: the size of the part on this device. Below, the superblock's own offset is compared.
+    // `dev_item.total_bytes`: the size of the part on this device. The condition below also compares the offset that
+    // the superblock names as its own (`bytenr`).
     let size = fields.le64(0xD1)?;
     if fields.le64(0x30)? != offset || !block_size.is_power_of_two() || size == 0 {
         return None;

@@ -100,8 +100,8 @@ pub fn scan(
     asked(host, claim, super::EXAMINE, words.chain(flush))
 }
 
-/// Reads the superblock of the filesystem on a device. `None`: none is valid. With the device's `size`, also finds out
-/// whether the device holds nothing else: see [`Superblock::alone`].
+/// Reads the superblock of the filesystem on a device. `None`: there is no valid superblock. With the device's `size`,
+/// also finds out whether the device holds nothing else: see [`Superblock::alone`].
 pub fn superblock_of(
     host: &Host,
     size: Option<Bytes>,
@@ -112,7 +112,7 @@ pub fn superblock_of(
 }
 
 /// Flushes the device, so that the disk keeps everything mkfs has written. Then reads the superblock of the new
-/// filesystem. `None`: none is valid.
+/// filesystem. `None`: there is no valid superblock.
 ///
 /// mkfs.xfs does not flush: after a power cut, a disk may have the superblock, which mkfs writes last, but not the
 /// rest. Source: xfsprogs' `libxfs/linux.c`, `platform_flush_device`.
@@ -120,8 +120,8 @@ pub fn superblock_of_new(host: &Host, device: Opened) -> Result<Option<Superbloc
     asked(host, device, super::SUPERBLOCK, [super::FLUSH.to_owned()])
 }
 
-/// Has another process read a device. A read of a failing disk may never return, and then that process can be left
-/// behind.
+/// Lets another process read a device. A read of a failing disk may never return; then the driver can leave that
+/// process behind.
 pub(crate) fn asked<T: DeserializeOwned>(
     host: &Host,
     (device, path): Opened,
@@ -196,8 +196,8 @@ impl Examination {
         }
     }
 
-    /// Keeps two backups: the first that is older than the volume, and the first that is not. Each is compared
-    /// with the later backups of its kind. If one of these has another UUID, two filesystems were here, and the kept backup
+    /// Keeps two backups: the first that is older than the volume, and the first that is not. Compares each with the
+    /// later backups of its kind. If a later backup has another UUID, two filesystems were here, and the kept backup
     /// does not count as unused.
     fn take_backup(&mut self, found: Backup, past: Past) {
         let first = if found.is_older(past) {
@@ -234,7 +234,8 @@ fn places(size: u64, past: Past, between: &Range<u64>) -> Vec<Range<u64>> {
         .collect()
 }
 
-/// The offsets of the pages.
+/// The offsets, in bytes, of the pages where an ext that was made on a device of `size` bytes may keep copies of its
+/// superblock.
 fn copies_of_ext(size: u64) -> BTreeSet<u64> {
     let mut pages = BTreeSet::new();
     for log_block_size in 10..=16 {

@@ -1,6 +1,6 @@
-//! Marks of content, for a second opinion if blkid finds nothing. blkid needs more than a mark: it also finds nothing
-//! if the content is damaged, or could not be read at that moment. Such a volume is not blank. All marks are beyond the
-//! first 4 KiB, which must be zero in any case.
+//! Marks of content, which the driver looks for even if blkid finds nothing. blkid needs more than a mark: it also
+//! finds nothing if the content is damaged, or could not be read at that moment. Such a volume is not blank. Except for
+//! one swap header, the marks are beyond the first 4 KiB, which must be zero in any case.
 
 /// Each mark: its content's name, its offset in bytes, its bytes. Sources: libblkid's
 /// `superblocks/*.c`.
@@ -11,7 +11,8 @@ const MARKS: &[(&str, u64, &[u8])] = &[
     // The mark is the first half of a fixed UUID. blkid of util-linux 2.41 also needs a right checksum.
     ("a bcache superblock", 4096 + 24, &[0xC6, 0x85, 0x73, 0xF6, 0x4E, 0x1A, 0x45, 0xCA]),
     ("a bcachefs superblock", 4096 + 24, &[0xC6, 0x85, 0x73, 0xF6, 0x66, 0xCE, 0x90, 0xA9]),
-    // At the end of the first page. arm64 has three sizes of a page.
+    // The mark of swap is at the end of the first page. Pages have other sizes on other machines; arm64 has three
+    // sizes.
     ("a swap header", 8192 - 10, b"SWAPSPACE2"),
     ("a swap header", 16_384 - 10, b"SWAPSPACE2"),
     ("a swap header", 32_768 - 10, b"SWAPSPACE2"),
@@ -63,7 +64,8 @@ pub(super) fn in_sector(sector: &[u8], offset: u64, size: u64) -> Option<&'stati
         .or_else(|| is_zfs(sector, offset, size).then_some("a ZFS label"))
 }
 
-/// ZFS has two labels of 256 KiB at each end of a device. The second half of a label is a ring of uberblocks.
+/// Whether a uberblock of ZFS begins here. ZFS has two labels of 256 KiB at each end of a device. The second half of a
+/// label is a ring of uberblocks.
 fn is_zfs(sector: &[u8], offset: u64, size: u64) -> bool {
     const LABEL: u64 = 256 << 10;
     const LABELS: u64 = 2 * LABEL;

@@ -63,18 +63,18 @@ pub struct Superblock {
     /// The smallest unit, in bytes, in which the filesystem reads and writes: the sector that it was made for.
     pub sector: u64,
     pub condition: Condition,
-    /// The later of two times: when it was made, and when it was last written. In seconds since the epoch. Superblocks
-    /// of xfs and btrfs have no time.
+    /// The latest of three times, in seconds since the epoch: when the filesystem was made, last written and last
+    /// mounted. `None`: an xfs or a btrfs, whose superblocks have no time.
     pub newest_time: Option<u64>,
-    /// Whether its mkfs has not ended. mkfs.xfs clears this flag last of all, and mkfs.btrfs writes its magic number
-    /// last. mke2fs writes the superblock last, after everything else is on the disk. So an ext with a superblock is
-    /// whole, unless the disk lost data that it had confirmed.
+    /// Whether the filesystem's mkfs has not ended. mkfs.xfs clears this flag last of all, and mkfs.btrfs writes its
+    /// magic number last. mke2fs writes the superblock last, after everything else is on the disk. So an ext with a
+    /// superblock is whole, unless the disk lost data that it had confirmed.
     pub in_progress: bool,
     /// Whether a part of the filesystem is on another device: another disk of a btrfs, or the journal of an ext.
     pub is_part: bool,
-    /// The largest size to which it can grow, in bytes. `None`: it can fill each volume.
+    /// The largest size to which the filesystem can grow, in bytes. `None`: it can fill a volume of any size.
     pub largest: Option<u64>,
-    /// The unit of growth, in bytes: if there is less room than this, its tool may not grow it.
+    /// The unit of growth, in bytes. If there is less room than this, the filesystem may stay as it is.
     pub step: u64,
     /// The size of an xfs's log in bytes, which statfs(2) does not count.
     pub log: u64,
@@ -83,8 +83,8 @@ pub struct Superblock {
 }
 
 impl Superblock {
-    /// The size of this filesystem. `shown`: its size by statfs(2). After growing an xfs, the kernel writes the
-    /// superblock to the log first, so the superblock on the disk may be older.
+    /// The size of this filesystem, in bytes. `shown`: its size by statfs(2). After growing an xfs, the kernel writes
+    /// the superblock to the log first, so the superblock on the disk may be older.
     pub fn covers(&self, shown: Option<u64>) -> u64 {
         match (self.family, shown) {
             (Family::Xfs, Some(shown)) => self.size.max(shown.saturating_add(self.log)),
@@ -92,13 +92,13 @@ impl Superblock {
         }
     }
 
-    /// Whether its tool could still grow it on a device of `device` bytes.
+    /// Whether the filesystem could still grow on a device of `device` bytes.
     pub fn has_room(&self, shown: Option<u64>, device: u64) -> bool {
         device.saturating_sub(self.covers(shown)) >= self.step
     }
 }
 
-/// Reads `length` bytes from `offset`. `None`: the device ends before.
+/// Reads `length` bytes from `offset`. `None`: the device ends before the last of them.
 pub fn bytes(device: &impl ReadAt, offset: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = vec![0; length];
     match fill(device, &mut bytes, offset) {

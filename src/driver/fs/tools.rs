@@ -39,7 +39,7 @@ pub fn mkfs(
     host.run(&command.device(device)).map(drop)
 }
 
-/// The tool, and the driver's own options. `more`: the config's options, which come after these.
+/// The name of the tool, and the driver's own options. `more`: the config's options, which the tool gets after them.
 fn mkfs_of(fs: FsType, more: &[&str]) -> (&'static str, &'static str) {
     match fs {
         FsType::Ext2 => ("mkfs.ext2", EXT),
@@ -57,9 +57,9 @@ fn may_decide_features(word: &str) -> bool {
     word.starts_with('-') && word.contains(['O', 'T', 't', 'o', 'r'])
 }
 
-/// Checks an ext before it is mounted for writing, and repairs what is safe to repair. `all`: checks also a clean one,
-/// as resize2fs demands before it grows an unmounted ext. xfs and btrfs are not checked: they recover when they are
-/// mounted, and a repair before that destroys data.
+/// Checks an ext before it is mounted for writing, and repairs what is safe to repair. `all`: also checks a clean
+/// filesystem, as resize2fs demands before it grows an unmounted ext. xfs and btrfs are not checked: they recover when
+/// they are mounted, and a repair before that destroys data.
 pub fn check(host: &Host, device: &Node, all: bool, lock: &Lock) -> Result<(), ToolError> {
     // e2fsck(8): 1 is "errors corrected"; 2 is "reboot", which only a mounted root filesystem would need.
     let command = Command::writes("e2fsck", host.limits.check)

@@ -1,5 +1,6 @@
-//! Text that others write: names of processes and directories, labels, tags, tools' messages. Root reads it on a
-//! terminal, which obeys escape sequences. Root also takes each line for the driver's own.
+//! Text that others write: names of processes and directories, labels, tags, tools' messages. Such text may contain
+//! escape sequences, which root's terminal would obey. It may also contain newlines, and root would take the next line
+//! for the driver's own.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -34,7 +35,7 @@ pub trait Shown {
 }
 
 impl<T: AsRef<OsStr> + ?Sized> Shown for T {
-    #[allow(clippy::disallowed_methods)] // the one door
+    #[allow(clippy::disallowed_methods)] // the only place that makes a `Foreign`
     fn shown(&self) -> Foreign {
         Foreign(folded_to(&self.as_ref().to_string_lossy(), LONGEST_PART))
     }
@@ -53,7 +54,7 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// The message as one printable line of at most 2 KiB, also if it quotes other text.
+/// The message as one printable line of at most 2 KiB. A message may quote text of others.
 pub fn folded(text: &str) -> String {
     folded_to(text, LONGEST_MESSAGE)
 }

@@ -63,8 +63,8 @@ impl Encryption {
     }
 }
 
-/// A filesystem by its type and UUID. In a volume's tag the type is text, since it may be one that this driver
-/// does not know.
+/// A filesystem by its type and UUID. In a volume's tag the type is text, since the tag may name a type that this
+/// driver does not know.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Filesystem<T = FsType> {
     pub fs: T,

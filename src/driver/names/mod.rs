@@ -22,7 +22,7 @@ pub use tests::hostile;
 
 const VOLUME: &str = "logical volume";
 
-/// `NAME_LEN` without its NUL. `DM_NAME_LEN` of device-mapper is the same.
+/// The longest name, in bytes: LVM's `NAME_LEN` without its NUL. device-mapper's `DM_NAME_LEN` is the same.
 const LONGEST: usize = 127;
 
 /// An LV's name must not begin with these words, which LVM uses for its own volumes.
@@ -49,7 +49,7 @@ fn invalid_name(text: &str, of: &str, why: impl fmt::Display) -> Error {
     invalid(text, &format!("name for a {of}: {why}"))
 }
 
-/// The rules that names of groups and of volumes share.
+/// Checks the rules that names of groups and of volumes share.
 fn check(name: &str, of: &str) -> Result<()> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '_' | '.' | '-');
     let is_good = (1..=LONGEST).contains(&name.len())
@@ -181,8 +181,8 @@ impl LvId {
     /// The volume that device-mapper calls `name`. `None` for the layers below a volume (`vg-lv-real`), which are no
     /// volumes. Source: dmsetup(8) `splitname`, lvm(8) "VALID NAMES".
     pub fn from_dm_name(name: &str) -> Option<Self> {
-        // A doubled hyphen stands for a hyphen in a name, a single one separates the names. A slash can stand for the
-        // doubled one, since no name contains a slash.
+        // A doubled hyphen stands for a hyphen in a name. A single hyphen separates the names. While the names are
+        // split, a slash stands for a doubled hyphen, since no name contains a slash.
         let folded = name.replace("--", "/");
         let (vg, lv) = folded.split_once('-')?;
         let [vg, lv] = [vg, lv].map(|name| name.replace('/', "-"));
@@ -290,7 +290,7 @@ pub fn plain(word: &str) -> String {
 }
 
 /// The known word that was probably meant. Ignores case and dashes, and accepts two wrong letters, or one in a short
-/// word.
+/// word. `None`: no known word is so similar.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     const LONGEST: usize = 32;
     if word.len() > LONGEST {

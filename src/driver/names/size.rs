@@ -1,4 +1,4 @@
-//! Sizes in bytes. Parses those of kubelet and those of LVM's users.
+//! Sizes in bytes. Parses sizes as people write them for LVM.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -35,8 +35,8 @@ impl Bytes {
         format!("{value:.0} PiB")
     }
 
-    /// Parses a size of LVM's users: a number, which may have decimals, and a unit. Without a unit it is in MiB. Rounds
-    /// up to whole bytes. Source: lvcreate(8) `--size` and "SIZE".
+    /// Parses a size as people write it for LVM: a number, which may have decimals, and a unit. Without a unit, the
+    /// number counts MiB. Rounds up to whole bytes. Source: lvcreate(8) `--size` and "SIZE".
     pub fn parse_lvm(text: &str) -> Result<Self> {
         const FORM: &str = "write a number and a unit (b s k m g t p e, or KiB MiB GiB …), such as \
             512m, 1.5g or 10GiB; without a unit it is MiB";
@@ -72,7 +72,8 @@ fn error(text: &str, why: &str) -> Error {
 }
 
 /// The exponent of two that a unit stands for. LVM counts in powers of 1024 and ignores the unit's case, so `GB` is
-/// GiB: lvcreate(8) "SIZE". LVM ignores other text after the letter; this refuses it.
+/// GiB: lvcreate(8) "SIZE". LVM ignores other text after the letter; this function refuses it. `None`: the text is no
+/// unit.
 fn shift(unit: &str) -> Option<u32> {
     let unit = unit.to_ascii_lowercase();
     let Some(letter) = unit.chars().next() else {
@@ -91,7 +92,8 @@ fn shift(unit: &str) -> Option<u32> {
     is_written_so.then_some(shift)
 }
 
-/// `whole.decimals` × 2^`shift`, rounded up. Exact, without floating point.
+/// `whole.decimals` × 2^`shift`, rounded up to a whole number. Counts with integers, so the result is exact. `None`:
+/// the result does not fit into 64 bits, or there are too many decimals.
 fn scaled(whole: &str, decimals: &str, shift: u32) -> Option<u64> {
     let decimals = decimals.trim_end_matches('0');
     let digits: u128 = format!("0{whole}{decimals}").parse().ok()?;

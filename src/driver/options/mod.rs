@@ -18,7 +18,7 @@ pub use mount_options::MountOptions;
 pub use passphrase::{LONGEST as LONGEST_PASSPHRASE, Passphrase};
 
 const KUBELET: &str = "kubernetes.io/";
-/// The option for a value of a Secret has a name that begins with this.
+/// kubelet passes each value of a Secret as an option whose name begins with this.
 const SECRET: &str = "kubernetes.io/secret/";
 /// The option with the passphrase of an encrypted volume, from a Secret.
 pub const PASSPHRASE: &str = "kubernetes.io/secret/passphrase";
@@ -126,8 +126,8 @@ fn read<T>(name: &str, text: Option<&str>, parse: fn(&str) -> Result<T>) -> Resu
     value.with_context(|| format!("reading option {name}"))
 }
 
-/// Parses a person's `KEY=VALUE`. If the key names a field that a volume has beside its options, translates it into
-/// kubelet's name.
+/// Parses a person's `KEY=VALUE`. The keys `fsType` and `readwrite` are no options of a manifest: for them, returns
+/// kubelet's names.
 pub fn by_hand(pair: &str) -> Result<(String, String)> {
     let pair = pair.split_once('=');
     let (key, value) = pair.context("-o takes KEY=VALUE, such as -o volumegroup=VG")?;
@@ -145,8 +145,8 @@ pub fn by_hand(pair: &str) -> Result<(String, String)> {
 
 type Pairs = BTreeMap<String, String>;
 
-/// The pairs in kubelet's JSON, which is one flat object of strings. Secrets are removed. The one that the driver knows
-/// is returned beside them.
+/// The pairs in kubelet's JSON, which is one flat object of strings. Removes all secrets from the pairs, and returns
+/// the passphrase beside the pairs.
 fn pairs(json: &str) -> Result<(Pairs, Option<Zeroizing<String>>)> {
     const FORM: &str =
         r#"they must be one object of strings, such as {"volumegroup":"vg","volumeID":"data"}"#;
@@ -205,8 +205,8 @@ fn refuse_near_misses(pairs: &BTreeMap<String, String>) -> Result<()> {
     Ok(())
 }
 
-/// Whether an option is the driver's or kubelet's. Only other names are compared with known ones for a misspelling:
-/// that would take half the time of a call without LVM.
+/// Whether an option is the driver's or kubelet's. Only other names are checked for misspellings: to check every name
+/// would take half the time of a call without LVM.
 fn is_known(name: &str) -> bool {
     KNOWN.contains(&name) || name.starts_with(KUBELET)
 }
@@ -230,7 +230,8 @@ fn is_about_secrets(name: &str, value: &str) -> bool {
             .any(|sign| value.starts_with(sign))
 }
 
-/// The field of a volume with this name. Source: Kubernetes' `FlexVolumeSource`.
+/// The field of a volume, beside its options, that a person meant by this name. `None`: no field. Source: Kubernetes'
+/// `FlexVolumeSource`.
 fn field(name: &str) -> Option<&'static str> {
     match plain(name).as_str() {
         "fstype" | "filesystem" => Some("fsType"),

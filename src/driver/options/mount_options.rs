@@ -1,11 +1,11 @@
-//! Mount options: which ones a pod or a node may set.
+//! Mount options: which ones a pod, or the node's config, may set.
 
 use Who::{Nobody, Node, Pod};
 use anyhow::{Result, bail};
 
 use crate::names::cited;
 
-/// The kernel accepts one page of options: mount(2) "data".
+/// The most characters of options. The kernel accepts one page: mount(2) "data".
 const LONGEST: usize = 4000;
 
 /// Options by which a node restricts files, each with the option that would undo it. Source: mount(8)
@@ -35,7 +35,8 @@ impl MountOptions {
         if text.len() > LONGEST {
             bail!("mount options longer than {LONGEST} characters");
         }
-        // In quotes or after a backslash, mount(8) would not take a comma for a separator, as this code does.
+        // mount(8) does not split options at a comma that is in quotes or after a backslash. This code would split
+        // there, so it refuses these characters.
         let allowed = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '`' | '\\');
         if let Some(c) = text.chars().find(|c| !allowed(*c)) {
             bail!(
@@ -68,12 +69,12 @@ impl MountOptions {
         self.0.iter().any(|option| option == "rw")
     }
 
-    /// Adds `other` to these options. As in mount(8), the later option wins.
+    /// Adds `other` after these options. As in mount(8), a later option wins.
     pub fn and(&self, other: &Self) -> Self {
         Self([&*self.0, &*other.0].concat())
     }
 
-    /// The options of [`FINAL`] among these options of the node. They restrict each mount.
+    /// The options of [`FINAL`] that these options of the node set, and do not undo later. They restrict each mount.
     pub fn finals(&self) -> impl Iterator<Item = &'static str> {
         let kept = FINAL.iter().filter(|(no, yes)| {
             let mut last_first = self.0.iter().rev();
@@ -84,7 +85,7 @@ impl MountOptions {
         kept.map(|(no, _)| *no)
     }
 
-    /// Adds a pod's options to the node's, which are `self`. The pod's win, except against `ro` and [`FINAL`]. Also
+    /// Adds a pod's options to the node's, which are `self`. The pod's options win, except against [`FINAL`]. Also
     /// returns the pod's options that lost.
     pub fn and_of_pod(&self, pod: &Self) -> (Self, Vec<String>) {
         let no: Vec<&str> = self.finals().collect();
@@ -158,7 +159,7 @@ const TABLE: [(Who, &str, &str, &str); 31] = [
     (Nobody, "all", "abort debug debug_want_extra_isize test_dummy_encryption enospc_debug ref_verify check_int check_int_data check_int_print_mask fragment", "it is there to test Linux itself"),
 ];
 
-/// Fails unless `by` may set the option by the table. The error says who may.
+/// Fails unless [`TABLE`] lets `by` set the option. The error says why, or which values the option takes.
 fn may_set(by: Who, option: &str) -> Result<(), String> {
     let (name, value) = split(option);
     let all = TABLE.iter().flat_map(|(who, _, options, why)| {

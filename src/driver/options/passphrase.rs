@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 /// The longest passphrase, in bytes: as much as a pipe holds.
 pub const LONGEST: usize = 64 << 10;
 
-/// All bytes count, also a newline at the end. Clones share the memory.
+/// A newline at the end belongs to the passphrase. Clones share the memory.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Passphrase(Arc<Zeroizing<Vec<u8>>>);
 
