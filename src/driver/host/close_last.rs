@@ -1,4 +1,4 @@
-//! Closes the devices of a process that must not wait for the close.
+//! Closes devices in the place of a process that must not wait for the close.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,8 +13,8 @@ use nix::unistd::getppid;
 ///
 /// The last close of a block device waits for each page that is being read from the device, and no signal ends that
 /// wait (source: the kernel's block/bdev.c, `blkdev_flush_mapping`). A killed reader leaves such pages. So if a tool
-/// was stopped, the driver starts a process that keeps its devices open and closes them last. Then the driver itself
-/// can end while the disk does not answer.
+/// was stopped, the driver starts a process that keeps the driver's devices open and closes them last. Then the driver
+/// itself can end while the disk does not answer.
 pub const CLOSE_LAST: &str = "close-last";
 
 /// The block devices that a process has open: the number of each, and its link in `/proc/pid/fd`. An error: the process

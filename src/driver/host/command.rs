@@ -64,8 +64,8 @@ pub struct Command {
 }
 
 impl Command {
-    /// A run of a tool that changes nothing with its arguments. The tool crate can run only the tools that have a
-    /// public function here.
+    /// A run of a tool that changes nothing, if it gets only the arguments that the driver gives it. The tool crate can
+    /// run only the tools that have a public function here.
     pub(crate) fn reads(tool: &'static str, limit: Duration) -> Self {
         Self::new(Program::Tool(tool), limit, Effect::Reads)
     }

@@ -15,7 +15,7 @@ use crate::names::{Foreign, Shown, VgName};
 pub struct Process {
     pub pid: u32,
     pub command: Foreign,
-    /// How the process holds it, for example as an open file or as its working directory.
+    /// How the process holds the lock or the mount, for example as an open file or as its working directory.
     pub what: Foreign,
     pub age: Duration,
 }
@@ -173,8 +173,8 @@ pub fn command(kernel: &Kernel, pid: u32) -> Foreign {
     kernel.read_of(pid, "comm").shown()
 }
 
-/// Source: proc(5): the 22nd field of `/proc/pid/stat` is in clock ticks since the boot. In user space, a second has
-/// 100 ticks on every architecture.
+/// How long ago the process started. Source: proc(5): the 22nd field of `/proc/pid/stat` is in clock ticks since the
+/// boot. In user space, a second has 100 ticks on every architecture.
 fn age(kernel: &Kernel, pid: u32) -> Option<Duration> {
     const AFTER_NAME: usize = 22 - 3;
     let stat = kernel.read_of(pid, "stat");

@@ -27,11 +27,11 @@ use super::paths::{DeviceNumber, block_device, proc_file};
 /// Every error is the kernel's, without a path: the caller adds the path.
 pub struct Kernel {
     stop: Arc<AtomicBool>,
-    /// Made at the first wait. Most calls of kubelet end without one.
+    /// The socket to which signals write. Made at the first wait, since most calls of kubelet end without a wait.
     wake: OnceCell<UnixStream>,
 }
 
-#[allow(clippy::unused_self)] // having the kernel is what allows a function to use it
+#[allow(clippy::unused_self)] // only a function with a `Kernel` can make these calls
 impl Kernel {
     /// Installs handlers of signals. Blocking the signals instead would also block SIGTERM in every tool, which
     /// inherits the mask.

@@ -10,7 +10,8 @@ use nix::fcntl::OFlag;
 
 use super::{Kernel, selinux};
 
-/// A lock that is held. It ends when this and every child that got [`Lock::file`] are gone. Then its file is removed.
+/// A lock that is held. It ends when this value is dropped and every child that got [`Lock::file`] has ended. If no
+/// such child is left at the drop, the drop removes the lock's file.
 #[derive(Debug)]
 pub struct Lock {
     // The file is closed before the path is dropped.
@@ -43,7 +44,7 @@ impl Drop for LockPath {
     }
 }
 
-#[allow(clippy::unused_self)] // having the kernel is what allows a function to use it
+#[allow(clippy::unused_self)] // only a function with a `Kernel` can make these calls
 impl Kernel {
     /// Takes the flock(2) on `path`, and makes `path` and its parent if they are missing. `None`: somebody holds the
     /// lock.
@@ -68,10 +69,10 @@ impl Kernel {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                 file => file?,
             };
-            // The lock of std is flock(2). It ends when the last descriptor is closed, so a child that inherited one
-            // keeps it.
+            // The lock of std is flock(2). It ends when the last descriptor is closed, so a child that inherited a
+            // descriptor keeps the lock.
             match file.try_lock() {
-                // The last holder may have removed the file after this opened it.
+                // The last holder may have removed the file after this function opened it.
                 Ok(()) if !is_at(&file, path) => {}
                 Ok(()) => {
                     return Ok(Some(Lock {

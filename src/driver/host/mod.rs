@@ -2,7 +2,7 @@
 //!
 //! A test can replace the [`Tools`], and answer in LVM's place.
 
-#![allow(clippy::disallowed_methods)] // the one door to files and processes
+#![allow(clippy::disallowed_methods)] // this module does the driver's I/O with files and processes
 
 mod close_last;
 mod command;

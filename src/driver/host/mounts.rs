@@ -31,7 +31,7 @@ pub enum Lack {
     Inodes,
 }
 
-#[allow(clippy::unused_self)] // having the kernel is what allows a function to use it
+#[allow(clippy::unused_self)] // only a function with a `Kernel` can make these calls
 impl Kernel {
     /// The id of the mount that `path` is on (first column of mountinfo). Does not ask the mounted filesystem, so this
     /// also works if its server is dead.

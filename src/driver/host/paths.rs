@@ -20,7 +20,7 @@ pub struct DeviceNumber {
 impl FromStr for DeviceNumber {
     type Err = ();
 
-    /// As the kernel writes it: `254:0`.
+    /// Parses a number as the kernel writes it: `254:0`.
     fn from_str(text: &str) -> Result<Self, ()> {
         let (major, minor) = text.trim_end().split_once(':').ok_or(())?;
         Ok(Self {
@@ -37,7 +37,7 @@ impl fmt::Display for DeviceNumber {
 }
 
 impl DeviceNumber {
-    /// The entry of that name of the block device's directory in sysfs. "": the directory itself.
+    /// The path of an entry of the block device's directory in sysfs. With an empty `entry`: of the directory itself.
     pub fn in_sysfs(self, entry: &str) -> PathBuf {
         PathBuf::from(format!("/sys/dev/block/{self}/{entry}"))
     }
@@ -82,7 +82,7 @@ pub(super) fn device_open_as(
         .flatten()
 }
 
-/// Source: proc(5), `/proc/pid/fdinfo`, since Linux 3.15.
+/// The id of the mount that an open file is on. Source: proc(5), `/proc/pid/fdinfo`, since Linux 3.15.
 pub(super) fn mount_id_of(file: &File) -> io::Result<u64> {
     let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
     info.lines()

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// How long a writing tool may take to end after SIGTERM, if it has reached its limit.
 const GRACE_AT_LIMIT: Duration = Duration::from_secs(5);
 
-/// The same if the driver itself is stopped: kubelet waits 10 s, people less.
+/// The same time if the driver itself is told to stop: kubelet waits 10 s for the driver, people wait less.
 const GRACE_AT_STOP: Duration = Duration::from_secs(2);
 
 /// The variables of this process's environment that tools inherit: they tell LVM how to work on this node.
@@ -27,7 +27,7 @@ const KEPT: [&str; 2] = [
     // The directory of lvm.conf, with the node's filter, system ID and locks. With another lvm.conf, LVM could change
     // disks that are not this node's. Source: lvm(8).
     "LVM_SYSTEM_DIR",
-    // Set in a container without udevd: LVM would wait for udevd. Source: lvm2 libdm/libdm-common.c.
+    // Set in a container without udevd. Otherwise LVM would wait for udevd. Source: lvm2 libdm/libdm-common.c.
     "DM_DISABLE_UDEV",
 ];
 
@@ -88,7 +88,7 @@ impl<'a> Processes<'a> {
         }
         let kept = KEPT.map(|name| Some((name, std::env::var_os(name)?)));
         child
-            // So a tool does the same in each environment, by hand or from kubelet.
+            // Without other variables, a tool does the same whether a person or kubelet called the driver.
             .env_clear()
             .envs(kept.into_iter().flatten())
             .env("PATH", self.search_path())

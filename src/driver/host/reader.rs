@@ -1,4 +1,4 @@
-//! Asks the process that reads devices for a call.
+//! Asks questions about devices of the process that reads them.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,9 +8,9 @@ use std::process::{self, ChildStdin};
 use super::{Command, Output};
 use crate::names::folded;
 
-/// The first word on the command line of the process that reads devices for a call. It stays until the call ends. A
-/// read of a broken disk may never end: then that process is left behind. It has a device open only while it answers,
-/// so that the driver can count the other openers.
+/// The first word on the command line of the process that reads devices. That process stays until the call ends. A read
+/// of a broken disk may never end: then the driver leaves the process behind. The process has a device open only while
+/// it answers, so that the driver can count the other openers.
 ///
 /// A question is a line: the path of the device, the work, and its arguments. An answer is a line: `+` and the
 /// findings, or `-` and an error.

@@ -1,4 +1,4 @@
-//! Whether SELinux may have caused a failure, and the labels of files.
+//! Says whether SELinux may have caused a failure. Copies the labels of files.
 
 use std::fs;
 use std::io;

@@ -39,8 +39,8 @@ impl Uncached {
     pub fn fill_cache(&self) -> io::Result<()> {
         fcntl(&self.file, FcntlArg::F_SETFL(OFlag::empty()))?;
         self.is_direct.set(false);
-        // Drops the cached pages; a length of 0 means to the end. The kernel may keep a page. Then the page answers,
-        // whose bytes were once read from the device.
+        // Drops the cached pages; a length of 0 means to the end. The kernel may keep a page. Then a read gets that
+        // page, whose bytes were once read from the device.
         let _ = posix_fadvise(&self.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
         Ok(())
     }
@@ -66,8 +66,8 @@ impl Uncached {
         }
     }
 
-    /// Reads the whole pages around the wanted bytes, and copies these. `skip`: the bytes of the first page before
-    /// `offset`.
+    /// Reads the whole pages around the wanted bytes, and copies the wanted bytes. `skip`: the bytes of the first page
+    /// before `offset`.
     fn surrounding(&self, into: &mut [u8], offset: u64, skip: u64) -> io::Result<usize> {
         let start = offset.saturating_sub(skip);
         let skip = usize::try_from(skip).unwrap_or(0);
@@ -78,7 +78,7 @@ impl Uncached {
     }
 
     /// Reads up to the first page that cannot be read. The kernel does not say which page that is, so after an error
-    /// this reads page by page.
+    /// this function reads page by page.
     fn direct(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         let error = match self.file.read_at(into, offset) {
             Err(error) if into.len() > PAGE => error,

@@ -23,14 +23,14 @@ const GRACE_AT_KILL: Duration = Duration::from_secs(1);
 
 pub(super) enum End {
     Exited(ExitStatus),
-    /// It printed a line, and is still running.
+    /// The child printed a line, and is still running.
     Answered,
     Deadline,
     Stopping,
     Flooded,
 }
 
-/// A child whose pipes are drained while it is waited for.
+/// A child whose pipes are drained while the driver waits for it.
 pub(super) struct Watched<'a> {
     pub child: Child,
     kernel: &'a Kernel,
@@ -112,7 +112,8 @@ impl<'a> Watched<'a> {
         Ok(true)
     }
 
-    /// The child's error messages, on one line. e2fsck prints them on standard output.
+    /// The child's error messages, on one line. If standard error is empty, those on standard output: e2fsck prints its
+    /// messages there.
     pub fn complaint(&self) -> String {
         match one_line(&self.stderr) {
             nothing if nothing.is_empty() => one_line(&self.stdout),

@@ -1,4 +1,4 @@
-//! Compares a volume's disks by the kernel's table with those by LVM's metadata.
+//! Compares the disks in the kernel's table of a volume with the disks in LVM's metadata.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -31,9 +31,10 @@ pub fn numbers_of_disks(host: &Host, vg: &VgName) -> Result<BTreeSet<String>> {
     Ok(numbers.collect())
 }
 
-/// The disks below a device that are no disks of its group: a disk was pulled out, and came back under another name.
-/// `known`: the numbers of the group's disks, by LVM. `below`: the device's directory `slaves` in /sys. `images`:
-/// whether to look also below the images of a RAID or mirror, whose data other images have, too.
+/// The disks that a device is on by the kernel's table, but that are no disks of its group by LVM: such a disk was
+/// pulled out, and came back under another name. `known`: the numbers of the group's disks, by LVM. `below`: the
+/// device's directory `slaves` in /sys. `images`: whether to look also below the images of a RAID or mirror, whose data
+/// other images have, too.
 pub fn astray(
     kernel: &Kernel,
     known: &BTreeSet<String>,
@@ -68,8 +69,8 @@ fn collect(
                 );
             }
         } else if !known.contains(read("dev").trim_end()) {
-            // A disk that was pulled out has no number. In /dev, `!` of the kernel's name is `/`. Source: Linux'
-            // `block/genhd.c`.
+            // A disk that was pulled out has no number. In /dev, its name has `/` where the kernel's name has `!`.
+            // Source: Linux' `block/genhd.c`.
             disks.insert(name.replace('!', "/"));
         }
     }

@@ -15,7 +15,7 @@ use super::wait::explain;
 use crate::host::{Command, DeviceNumber, Host, Lock, Writing};
 use crate::names::{Bytes, LvId, LvName, VgName};
 
-/// LVM's complaints go to standard error, in plain text, even if lvm.conf(5) says otherwise.
+/// With this setting, LVM prints its messages on standard error, in plain text, even if lvm.conf(5) says otherwise.
 const PLAIN: &str = "log/report_command_log=0";
 
 fn command(tool: &'static str, limit: Duration) -> Command {
@@ -53,8 +53,8 @@ fn lvchange_of(host: &Host, (_, uuid): Target, more: &str) -> Command {
     command("lvchange", host.limits.activate).unseen(["--select", &selected])
 }
 
-/// Activates also a volume that is marked to stay inactive at boot, as thin snapshots are. With a snapshot, LVM
-/// activates its origin, too; `--yes` answers its question about that.
+/// These options also activate a volume that is marked to stay inactive at boot, as thin snapshots are. With a
+/// snapshot, LVM activates the snapshot's origin, too, and asks before it does; `--yes` is the answer.
 const ACTIVATE: [&str; 4] = ["--activate", "y", "--ignoreactivationskip", "--yes"];
 
 /// Activates a volume on this host.
@@ -62,9 +62,9 @@ pub fn activate(host: &Host, target: Target, lock: Option<&Lock>) -> Result<()> 
     lvchange(host, target, &ACTIVATE, lock, "activating")
 }
 
-/// Activates a volume if it is still as it was listed. Under its own lock, LVM compares tags, layout, role and health,
-/// and does nothing if one of them has changed. If the tags cannot be compared, this does nothing. So the caller asks
-/// the kernel whether the volume is active.
+/// Activates a volume if it still is as an earlier list of LVM says (`volume`). Under its own lock, LVM compares tags,
+/// layout, role and health, and does nothing if one of them has changed. If the tags cannot be compared, this function
+/// does nothing. Neither is an error, so the caller asks the kernel whether the volume is active.
 pub fn activate_as_listed(host: &Host, volume: &Volume, lock: &Lock) -> Result<()> {
     /// The most characters of tags that are compared. Metadata that was written by hand may have tags of any length.
     const MOST: usize = 4096;
@@ -88,13 +88,13 @@ pub fn activate_as_listed(host: &Host, volume: &Volume, lock: &Lock) -> Result<(
     run(host, &command, id.vg()).with_context(|| format!("activating {id}"))
 }
 
-/// Deactivates a volume. LVM refuses while it is open.
+/// Deactivates a volume. LVM refuses while the volume is open.
 pub fn deactivate(host: &Host, target: Target, lock: &Lock) -> Result<()> {
     let options = ["--activate", "n"];
     lvchange(host, target, &options, Some(lock), "deactivating")
 }
 
-/// Has the kernel use the table that LVM's metadata describes, and resumes the volume. `device`: the volume's device.
+/// Makes the kernel use the table that LVM's metadata describes, and resumes the volume. `device`: the volume's device.
 pub fn refresh(host: &Host, target: Target, device: DeviceNumber, lock: &Lock) -> Result<()> {
     lvchange(host, target, &["--refresh"], Some(lock), "refreshing")
         .map_err(|error| resumed(host, target.0.vg(), device, error))
@@ -117,8 +117,9 @@ impl Writing<'_> {
     }
 }
 
-/// Creates a volume of `size`, in `pool` if one is given. The volume gets the tag [`NEW`]. Without a pool, lvcreate wipes
-/// signatures that a removed volume left on the same extents. Only now is that safe: nobody can have used the new volume.
+/// Creates a volume of `size`, in `pool` if one is given. The volume gets the tag [`NEW`]. Without a pool, lvcreate
+/// wipes signatures that a removed volume left on the same extents. That is safe only now, since nobody can have used
+/// the new volume.
 ///
 /// `options`: further options for lvcreate. `disks`: the disks that the volume may be on; if empty, any disk.
 pub fn create(
@@ -151,8 +152,8 @@ pub fn create(
         .with_context(|| format!("creating {id} with {size}"))
 }
 
-/// The device below all volumes of the pool of `id`. `None`: it is suspended, or does not exist. Source: lvm2
-/// `lib/activate/dev_manager.c`, `lv_layer`.
+/// The device below all volumes of `pool`, which is in the group of `id`. `None`: it is suspended, or does not exist.
+/// Source: lvm2 `lib/activate/dev_manager.c`, `lv_layer`.
 fn device_of_pool(host: &Host, id: &LvId, pool: &LvName) -> Option<DeviceNumber> {
     let pool = LvId::new(id.vg().clone(), pool.clone());
     let path = format!("/dev/mapper/{}-tpool", pool.dm_name());
@@ -163,10 +164,10 @@ fn device_of_pool(host: &Host, id: &LvId, pool: &LvName) -> Option<DeviceNumber>
 
 /// The extension of a volume.
 pub struct Larger<'a> {
-    /// The volume's device, which is not suspended before.
+    /// The volume's device. Before the extension, it is not suspended.
     pub device: DeviceNumber,
     pub size: Bytes,
-    /// The only disks that it may take space on. Empty: any.
+    /// The disks on which the volume may take space. Empty: any disk.
     pub disks: &'a [PathBuf],
 }
 

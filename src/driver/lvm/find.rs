@@ -43,8 +43,8 @@ pub fn find(host: &Host, id: &LvId) -> Result<Found> {
         .with_context(|| format!("asking LVM for {id}"))
 }
 
-/// Ignores LVM's hints, which name the disks that LVM reads. They do not change when a failed disk can be read again.
-/// Source: lvm2 lib/label/hints.c.
+/// Ignores LVM's hints, which name the disks that LVM reads. The hints stay the same when a failed disk can be read
+/// again. Source: lvm2 lib/label/hints.c.
 const NO_HINTS: &str = "--nohints";
 
 /// Asks for a volume again without LVM's old hints. With them, LVM did not find the volume's group, though the group is
@@ -58,7 +58,8 @@ fn find_overlooked(host: &Host, id: &LvId) -> Result<Found, ToolError> {
     ask_for(host, id, &[])
 }
 
-/// The lock that an activation of the volume takes: for a thin volume, the lock of its pool.
+/// The lock that an activation of the volume takes: for a thin volume, the lock of its pool. `None`: nodes do not share
+/// the group, or LVM does not list the pool.
 pub fn lock_of(host: &Host, volume: &Volume) -> Option<Lease> {
     let own = volume.lock.clone()?;
     let pool = volume.pool_id().filter(|_| own.args.is_empty());

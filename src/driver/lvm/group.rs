@@ -20,7 +20,7 @@ pub struct Group {
     /// See [`Volume::metadata_free`](super::Volume::metadata_free).
     #[serde(rename = "vg_mda_free", deserialize_with = "bytes")]
     pub metadata_free: Bytes,
-    /// The size of the smallest area with LVM's metadata of the group. An area holds two versions.
+    /// The size of the smallest area with LVM's metadata of the group. An area holds two versions of the metadata.
     #[serde(rename = "vg_mda_size", deserialize_with = "bytes")]
     pub metadata_size: Bytes,
     #[serde(rename = "vg_extent_size", deserialize_with = "number")]

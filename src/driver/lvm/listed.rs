@@ -15,7 +15,7 @@ pub struct Listed {
     /// All visible volumes, sorted by name, pools among them.
     pub volumes: Vec<Volume>,
     pub groups: Vec<Group>,
-    /// The groups for which LVM gave no answer, with its error.
+    /// The groups for which LVM gave no answer, each with LVM's error.
     pub silent: BTreeMap<VgName, String>,
 }
 

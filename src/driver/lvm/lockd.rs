@@ -28,7 +28,7 @@ pub enum LeaseState {
 }
 
 impl LeaseState {
-    /// Why this node can use no volume of a shared group, and what to do.
+    /// Why this node can use no volume of a shared group, and what to do. `None`: nothing keeps it from them.
     pub fn obstacle(&self, vg: &VgName) -> Option<String> {
         let start = format!("`vgchange --lockstart {vg}` (at boot: lvmlocks.service)");
         Some(match self {
@@ -86,7 +86,7 @@ impl GroupLeases {
         }
     }
 
-    /// The state of a volume's lock. `None`: the state of the group's lockspace.
+    /// The state of a volume's lock. Without `lock`: the state of the group's lockspace.
     pub fn of(&self, lock: Option<&Lease>) -> LeaseState {
         let dump = match &self.dump {
             Ok(dump) => dump,
@@ -97,8 +97,8 @@ impl GroupLeases {
             LeaseState::Held | LeaseState::Shared | LeaseState::NotHeld if self.is_forgotten => {
                 LeaseState::Lost
             }
-            // LVM does not report which lock a snapshot needs. It checks that lock itself when it activates the
-            // snapshot.
+            // LVM does not report which lock a snapshot needs, so that lock counts as held. LVM checks it when it
+            // activates the snapshot.
             LeaseState::NotHeld if lock.is_some() && of.is_none() => LeaseState::Held,
             state => state,
         }
@@ -121,7 +121,8 @@ fn dump(host: &Host, limit: Duration) -> Result<Output, ToolError> {
     }
 }
 
-/// Parses the dump's lines: a lockspace (`info=ls`), followed by its locks (`info=r`).
+/// The state of a lock by lvmlockd's dump. Without `lock`: the state of the lockspace of `vg`. In the dump, the line of
+/// a lockspace (`info=ls`) comes before the lines of its locks (`info=r`).
 pub(super) fn state(dump: &str, vg: &str, lock: Option<&str>) -> LeaseState {
     let mut state = LeaseState::NotStarted;
     let mut is_its = false;
@@ -160,7 +161,7 @@ pub(super) fn state(dump: &str, vg: &str, lock: Option<&str>) -> LeaseState {
     state
 }
 
-/// Why this node cannot use a group whose locks it has started. `None`: it can use all of them.
+/// Why this node cannot use a group whose locks it has started. `None`: it can use all such groups.
 pub(super) fn any_obstacle(host: &Host, limit: Duration) -> Option<String> {
     if !has_lvmlockd(host) {
         return None;

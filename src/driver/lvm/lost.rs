@@ -1,4 +1,4 @@
-//! Finds out whether missing disks have cost a volume its data.
+//! Finds out whether a volume has lost data because disks are missing.
 
 use super::report::{Report, ask, read};
 use super::volume::Volume;
@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 /// More layers than LVM builds: a thin volume on a pool on RAID on images.
 const MOST_LAYERS: u8 = 8;
 
-/// Whether a volume that LVM calls partial has lost data. LVM calls a volume partial even if it has another copy of the
-/// data: it is enough that one part of one layer misses a disk.
+/// Whether a volume that LVM calls partial has lost data. LVM calls a volume partial if one part of one layer misses a
+/// disk, even if the volume has another copy of the data.
 pub fn is_lost(host: &Host, volume: &Volume) -> Result<bool> {
     const FIELDS: &str =
         "lv_name,lv_parent,pool_lv,origin,lv_layout,lv_health_status,parity_chunks,data_copies";
@@ -57,10 +57,10 @@ impl Part {
         self.lv_health_status.contains("partial")
     }
 
-    /// Whether `other` is a part of this one.
+    /// Whether `other` is a part of this volume.
     fn needs(&self, other: &Self) -> bool {
-        // Only a cached volume's origin is a part of it. A snapshot's origin is not: the snapshot's health does not
-        // include it.
+        // The origin of a cached volume is a part of that volume. The origin of a snapshot is no part of the snapshot:
+        // the snapshot's health does not include the origin's.
         let origin = Some(&self.origin).filter(|_| self.lv_layout.contains("cache"));
         other.lv_name == self.pool_lv
             || other.lv_parent == self.lv_name
@@ -84,7 +84,7 @@ impl Parts {
         Ok(Self(parts))
     }
 
-    /// True also if the volume is not listed.
+    /// Whether this volume has lost data. True also if LVM does not list the volume.
     fn is_lost(&self, volume: &str) -> bool {
         let part = self.0.iter().find(|part| part.lv_name == volume);
         part.is_none_or(|part| self.has_lost(part, MOST_LAYERS))
@@ -102,7 +102,7 @@ impl Parts {
         }
         let mut lost = below().filter(|one| self.has_lost(one, deeper)).peekable();
         let is_any = lost.peek().is_some();
-        // An image is lost if its metadata is lost. Both have the image's number, so it counts once.
+        // An image is lost if its metadata is lost. Both have the image's number, so the image counts once.
         let images: BTreeSet<usize> = lost.filter_map(Part::image).collect();
         let spare = part.parity_chunks.parse().unwrap_or(0);
         let copies = part.data_copies.parse().unwrap_or(0);

@@ -56,7 +56,7 @@ impl Mapped {
         names.map(move |name| Self(dir.join(name)))
     }
 
-    /// The name of the first suspended device: this one, or one below it.
+    /// The name of the first suspended device: this one, or one below it. `None`: none of them is suspended.
     pub fn suspended(&self, kernel: &Kernel) -> Option<String> {
         self.suspended_within(kernel, DEEPEST)
     }
@@ -71,9 +71,9 @@ impl Mapped {
     }
 }
 
-/// The command that resumes a device of this name with its present table. It drops a second table, which a killed LVM
-/// command may have loaded with extents that the volume does not have by LVM's metadata. It does not wait for udev,
-/// since the LVM command may have failed because of udev.
+/// The command that resumes a device of this name with its present table. The command drops a second table: a killed
+/// LVM command may have loaded one, with extents that the volume does not have by LVM's metadata. The command does not
+/// wait for udev, since the LVM command may have failed because of udev.
 pub fn with_its_table(name: &str) -> String {
     let name = name.quoted();
     format!(
@@ -82,5 +82,5 @@ pub fn with_its_table(name: &str) -> String {
     )
 }
 
-/// Arguments of a dmsetup that resumes a device without waiting for udev: the device does not change for udev.
+/// Arguments with which dmsetup resumes a device and does not wait for udev, for which the device does not change.
 pub const RESUME: [&str; 2] = ["resume", "--noudevsync"];

@@ -1,4 +1,4 @@
-//! Asks LVM about volumes and groups, and has it change them.
+//! Asks LVM about volumes and groups, and makes LVM change them.
 
 mod astray;
 mod change;

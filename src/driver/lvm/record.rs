@@ -1,4 +1,4 @@
-//! The driver's record of a volume, in tags on the volume itself. They survive reboots, moves to another node and the
+//! The driver's record of a volume, in tags on the volume itself. Tags survive reboots, moves to another node and the
 //! loss of every other state. Tags: lvm(8) "TAGS".
 
 use crate::names::{Filesystem, FsType, ObjectName};
@@ -11,11 +11,11 @@ const LUKS: &str = "flexvolume.luks=";
 /// follows, and the UUID of the LUKS2 header that is being made.
 const IN_LUKS: &str = "luks2:";
 const VOLUME: &str = "flexvolume.volume=";
-/// Prefix of a permission to format. The evidence that it overrules and the time when it was given follow. It is valid
-/// for one mkfs within a day.
+/// Prefix of the tag with a permission to format. After it come the evidence that the permission overrules, and the
+/// time when an operator gave the permission. The permission is valid for one mkfs within a day.
 pub const MAY_FORMAT: &str = "flexvolume.mayformat";
 /// Tag of a volume on which the driver has written nothing. The driver's lvcreate creates the volume with this tag, in
-/// one change of LVM's metadata. The change that sets [`MAKING`] removes it.
+/// one change of LVM's metadata. The change that sets [`MAKING`] removes this tag.
 pub const NEW: &str = "flexvolume.new";
 const CONTENT: [&str; 4] = [MADE, MAKING, MAY_FORMAT, NEW];
 /// In seconds: how long a permission to format is valid, and how far ahead the clock of the host that gave it may have
@@ -50,7 +50,7 @@ pub struct Record {
     pub permission: Option<(String, u64)>,
     /// Whether the driver created this volume, and has not begun to make a filesystem on it.
     pub new: bool,
-    /// kubelet's names of the volume. Recorded only if the driver is to deactivate it after its last use.
+    /// kubelet's names of the volume. Recorded only if the driver is to deactivate the volume after its last use.
     pub names: Vec<String>,
     pub tags: Vec<String>,
 }
@@ -91,13 +91,13 @@ impl Record {
             .split_once(':')
     }
 
-    /// The UUID of the volume's LUKS2 header, which may still be in the making.
+    /// The UUID of the volume's LUKS2 header. luksFormat may not have finished that header.
     pub fn luks_uuid(&self) -> Option<&str> {
         let making = || Some(self.making_in_luks()?.1);
         self.luks.as_deref().or_else(making)
     }
 
-    /// Whether an operator's permission overrules exactly this, at the time `now`.
+    /// Whether an operator's permission overrules exactly the evidence `what`, and is valid at the time `now`.
     pub fn permits(&self, what: &str, now: u64) -> bool {
         self.permission.as_ref().is_some_and(|(named, given)| {
             named == what && *given <= now.saturating_add(CLOCKS_APART) && is_recent(*given, now)
@@ -113,7 +113,8 @@ impl Record {
             || permission.is_some_and(|(_, given)| is_recent(*given, now))
     }
 
-    /// The tags about the volume's filesystem, made or in the making.
+    /// The tags about the volume's filesystem: that it is made, that mkfs has begun, a permission to format, and
+    /// [`NEW`].
     pub fn content_tags(&self) -> impl Iterator<Item = &str> {
         self.tags_of(&CONTENT)
     }

@@ -1,4 +1,4 @@
-//! Reads the reports of lvs(8) and vgs(8), in JSON.
+//! Reads the reports of lvs(8), vgs(8) and pvs(8), in JSON.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -127,7 +127,7 @@ struct ReportRow {
 impl ReportRow {
     fn volume(self) -> Option<Volume> {
         let (vg, lv) = (VgName::parse(&self.vg_name), LvName::parse(&self.lv_name));
-        // -1 means none: it is not active. Source: lvm2 lib/report/report.c, `_lvkmaj_disp`.
+        // -1 means no device: the volume is not active. Source: lvm2 lib/report/report.c, `_lvkmaj_disp`.
         let number = format!("{}:{}", self.lv_kernel_major, self.lv_kernel_minor);
         let number: Option<DeviceNumber> = number.parse().ok();
         Some(Volume {
@@ -153,8 +153,8 @@ impl ReportRow {
             tags: self.lv_tags,
             layout: self.lv_layout,
             role: self.lv_role,
-            // The name of a hidden volume is in brackets, which is no valid name. A cached volume's cache is hidden: it
-            // is no pool that could fill up.
+            // The name of a hidden volume is in brackets, which no valid name contains. So a cached volume's cache,
+            // which is hidden, does not count as a pool that could fill up.
             pool: LvName::parse(&self.pool_lv).ok(),
             origin: LvName::parse(&self.origin).ok(),
             data_percent: self.data_percent.parse().ok(),
@@ -172,8 +172,9 @@ impl ReportRow {
         self.lv_attr.chars().nth(number.saturating_sub(1))
     }
 
-    /// If the kernel has given up a thin volume's pool, only a letter of `lv_attr` says so. Source: lvm2
-    /// lib/report/report.c, `_lvhealthstatus_disp`.
+    /// The volume's health. `lv_health_status` does not say that a thick snapshot is invalid, or that the kernel has
+    /// given up a thin volume's pool. Letters of `lv_attr` say so. Source: lvm2 lib/report/report.c,
+    /// `_lvhealthstatus_disp`.
     fn health(&self) -> String {
         match (self.letter(5), self.letter(9), &*self.lv_health_status) {
             (Some('I' | 'S'), _, _) => OVERFLOWED,
@@ -183,8 +184,8 @@ impl ReportRow {
         .to_owned()
     }
 
-    /// Not read from `lv_merging`, which is empty for a thin volume. Source: lvm2 lib/report/report.c,
-    /// `_lvmerging_disp` and `_lvmergefailed_disp`.
+    /// The merge of a snapshot into this volume. Not read from `lv_merging`, which is empty for a thin volume. Source:
+    /// lvm2 lib/report/report.c, `_lvmerging_disp` and `_lvmergefailed_disp`.
     fn merge(&self) -> Option<Merge> {
         let is_merging = self.letter(1) == Some('O');
         is_merging.then(|| match &*self.lv_merge_failed {

@@ -18,8 +18,8 @@ pub fn usable(disks: &[GroupDisk]) -> Bytes {
     Bytes::new(all.fold(0, u64::saturating_add))
 }
 
-/// The only disks that an LVM command may use, if one is too small: LVM would also take space on that one. Empty: LVM
-/// may choose.
+/// The disks on which an LVM command may take space, if one of the group's disks is smaller than LVM's metadata says:
+/// LVM would also take space on that disk. Empty: LVM may use any disk.
 pub fn allowed(disks: &[GroupDisk]) -> Vec<PathBuf> {
     if !disks.iter().any(GroupDisk::is_short) {
         return Vec::new();

@@ -10,7 +10,7 @@ const MIB: u64 = 1 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spread {
     pub images: u64,
-    /// How many of the images share the data. Each has whole extents.
+    /// How many of the images share the data. Each of these has whole extents.
     pub data: NonZeroU64,
     /// Whether each image has RAID metadata beside it.
     pub metadata: bool,
@@ -63,7 +63,7 @@ impl Spread {
         let mut kinds = layout.split(',');
         let is_copied = kinds.any(|kind| ["raid1", "mirror"].contains(&kind));
         let data = NonZeroU64::new(data).filter(|_| !is_copied);
-        // A thin volume has no images, so this counts 1.
+        // A thin volume has no images, and counts as one.
         Self {
             images: images.max(1),
             data: data.unwrap_or(NonZeroU64::MIN),
@@ -77,7 +77,7 @@ impl Spread {
         size.round_up(unit).unwrap_or(Bytes::new(u64::MAX))
     }
 
-    /// The bytes that a volume of this size takes from its group. May be too many, never too few.
+    /// The bytes that a volume of this size takes from its group. The number may be too large, but is never too small.
     pub fn takes(self, size: Bytes, extent: NonZeroU64) -> Bytes {
         /// dm-raid's superblock, and a bit for each of at most 2^21 regions. Source: Linux'
         /// drivers/md/dm-raid.c, `validate_region_size`.

@@ -9,7 +9,8 @@ use crate::host::{Command, DeviceNumber, Host, holders};
 use crate::names::VgName;
 
 /// Resumes a device, and those below it, after a failed command of the driver. Before that command, none of these
-/// devices was suspended. If a device stays suspended, adds its name to the command's error.
+/// devices was suspended. Returns the command's `error`. If a device stays suspended, adds the device's name to the
+/// error.
 ///
 /// Each device gets the table that it had before. LVM may have loaded a second table, and may since have freed the
 /// extents of that second table.
@@ -48,8 +49,8 @@ fn resume(host: &Host, device: &Mapped) {
     }
 }
 
-/// Waits until no LVM command works on the group, since a running command needs the table that it has loaded. False:
-/// one still works after 10 s, or the driver is told to stop.
+/// Waits until no LVM command works on the group, since a running command needs the table that it has loaded. False: a
+/// command still works after 10 s, or the driver is told to stop.
 fn is_free(host: &Host, vg: &VgName) -> bool {
     const MOST: Duration = Duration::from_secs(10);
     const APART: Duration = Duration::from_millis(100);

@@ -9,7 +9,7 @@ use crate::host::Kernel;
 pub enum Udev {
     /// udevd listens, or the kernel's tables cannot be read.
     Listens,
-    /// udevd answers by a semaphore of the host's IPC namespace, and this process is in another one.
+    /// udevd answers by a semaphore of the host's IPC namespace, and this process is in another namespace.
     CannotBeHeard,
     /// udevd was killed: its socket is still there, and nobody listens.
     Killed,
@@ -28,7 +28,7 @@ impl Udev {
         };
         // The sockets of the host's network namespace. Source: proc(5), `/proc/net/unix`.
         let table = kernel.read(Path::new("/proc/1/net/unix"));
-        // If one of them cannot be read, they count as the same.
+        // The two IPC namespaces. If one of them cannot be read, they count as the same.
         let [own, hosts] =
             ["/proc/self/ns/ipc", "/proc/1/ns/ipc"].map(|path| kernel.link(Path::new(path)));
         if !kernel.exists(Path::new(SOCKET)) {

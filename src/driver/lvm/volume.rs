@@ -11,7 +11,7 @@ use crate::names::{Bytes, LvId, LvName, LvUuid};
 pub type Target<'a> = (&'a LvId, &'a LvUuid);
 
 #[derive(Debug, Clone, PartialEq)]
-#[allow(clippy::struct_excessive_bools)] // each is told by itself
+#[allow(clippy::struct_excessive_bools)] // LVM reports each of them by itself
 pub struct Volume {
     pub id: LvId,
     pub uuid: LvUuid,
@@ -72,8 +72,8 @@ pub enum Merge {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// The UUID of the volume that the lock belongs to: for a thin volume, its pool. `None`: LVM does not report it. A
-    /// snapshot is such a volume: it has the lock of its origin.
+    /// The UUID of the volume that the lock belongs to: for a thin volume, its pool. `None`: LVM does not report it, as
+    /// for a snapshot, which has the lock of its origin.
     pub of: Option<String>,
     /// The place of the lock (`lv_lockargs`): a version, and sanlock's place in bytes. Empty: the lock is another
     /// volume's, see `of`.
@@ -107,7 +107,8 @@ impl Volume {
         self.layout.contains("pool")
     }
 
-    /// The kind of the volume's cache: "cache" or "writecache". Source: lvm2 lib/metadata/lv.c, `lv_layout_and_role`.
+    /// The kind of the volume's cache: "cache" or "writecache". `None`: the volume has no cache. Source: lvm2
+    /// lib/metadata/lv.c, `lv_layout_and_role`.
     pub fn cache(&self) -> Option<&'static str> {
         ["cache", "writecache"]
             .into_iter()

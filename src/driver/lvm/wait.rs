@@ -99,8 +99,9 @@ fn outside_waits(kernel: &Kernel, effect: Effect) -> String {
     .to_owned()
 }
 
-/// The name of a suspended device: one inside an open encrypted volume, or below that. LVM reads each device that may
-/// be a disk of LVM's, also one inside an encrypted volume. If such a device is suspended, LVM waits in the kernel.
+/// The name of a suspended device that is inside an open encrypted volume, or below such a device. LVM reads each
+/// device that may be one of its disks, even inside an encrypted volume. If such a device is suspended, LVM waits in
+/// the kernel.
 fn suspended_inside(kernel: &Kernel) -> Option<String> {
     let is_encrypted = |device: &Mapped| {
         let uuid = kernel.read(&device.0.join("dm/uuid"));
