@@ -40,7 +40,7 @@ fn read_devices() -> Result<()> {
         let words: Vec<&str> = line.split(' ').collect();
         let (device, words) = words.split_first().unwrap_or((&"", &[]));
         let found = Uncached::open(device);
-        // `read` takes the device and closes it before the answer is written.
+        // The closure owns the device, so the device is closed before the answer is written.
         let found = found
             .map_err(Into::into)
             .and_then(|device| read(&device, words));

@@ -1,4 +1,4 @@
-//! From argv to the answer. A call-out always ends in exactly one JSON document and one line in the log.
+//! Turns argv into the answer. A call-out always ends in exactly one JSON document and one line in the log.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -55,8 +55,8 @@ pub fn answer(
     printed(&reply, words.iter().any(holds_secret))
 }
 
-/// Runs `work`, which is a person's command, with two hosts: tools of the first change nothing, those of the second may
-/// change tags.
+/// Runs `work`, which is a person's command, with two [`Host`]s: the tools of the first change nothing, the tools of
+/// the second may change tags.
 pub fn with_hosts<T>(
     args: &[OsString],
     work: impl FnOnce(&Host, &Writing, &Loaded) -> Result<T>,

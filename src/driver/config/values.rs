@@ -53,7 +53,7 @@ pub fn max_size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::
     }
 }
 
-/// `None` for the empty text, which means the host's own name.
+/// The node's name in Kubernetes. `None`: the text is empty, which means the host's own name.
 pub fn node_name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     checked(from, |name: String| {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
@@ -102,7 +102,7 @@ pub fn pbkdf_memory<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Erro
     }
 }
 
-/// How many times argon2 passes over its memory. cryptsetup allows 4 or more. 0 is `None`.
+/// How many times argon2 passes over its memory. cryptsetup allows 4 or more. `None`: the config has 0.
 pub fn pbkdf_iterations<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
     match u32::deserialize(from) {
         Ok(0) => Ok(None),
@@ -133,7 +133,7 @@ impl TryFrom<String> for LogTarget {
                 file(name).map_err(|why| format!("\"syslog\", \"none\" or a file, and {why}"))?
             }
         };
-        // <vendor>~<driver>
+        // kubelet's directory for the driver is `<vendor>~<driver>`.
         let dir = file.parent().and_then(Path::file_name);
         if dir.is_some_and(|dir| dir.as_encoded_bytes().contains(&b'~')) {
             return Err(format!(
@@ -268,7 +268,7 @@ where
     })
 }
 
-/// Options with which a mkfs would overwrite data, make nothing, or write to another device, too.
+/// Options with which a mkfs would overwrite data, make nothing, or also write to another device.
 struct Refused {
     /// The letters of the short options.
     short: &'static str,
@@ -305,7 +305,7 @@ impl Refused {
     }
 }
 
-/// Fails for an option with which mkfs would overwrite data, make nothing, or write to another device, too.
+/// Fails if a word is an option with which mkfs would overwrite data, make nothing, or also write to another device.
 fn are_mkfs_options(fs: FsType, words: &[String]) -> Result<(), String> {
     let tool = format!("mkfs.{fs}");
     are_words(words, &tool)?;

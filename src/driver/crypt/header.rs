@@ -73,8 +73,8 @@ impl HeaderCopy {
     }
 }
 
-/// The header of a device. `None`: there is no beginning of a copy, or it is another version of LUKS. If one copy is
-/// whole, a copy that cannot be read from the disk counts as damaged.
+/// The header of a device. `None`: no copy of a LUKS2 header begins on the device. If one copy is whole, a copy that
+/// cannot be read from the disk counts as damaged.
 pub fn read(device: &impl ReadAt) -> io::Result<Option<Header>> {
     let mut unread = None;
     let mut copy = |place, magic| {
@@ -99,8 +99,8 @@ pub fn read(device: &impl ReadAt) -> io::Result<Option<Header>> {
     if let Some(error) = unread.filter(|_| !copies.iter().any(HeaderCopy::is_whole)) {
         return Err(error);
     }
-    // The newest whole copy has the header's UUID; of two that are equally new, the first on the disk. A copy with
-    // another UUID does not belong to this header.
+    // The header's UUID is the UUID of the newest whole copy. If two copies are equally new, the first on the disk
+    // counts. A copy with another UUID does not belong to this header.
     copies.sort_by_key(|copy| Reverse((copy.is_whole(), copy.sequence)));
     let Some(newest) = copies.first() else {
         return Ok(None);

@@ -9,9 +9,9 @@ use crate::host::Kernel;
 /// The kernel's module that opens LUKS. Source: Linux' Documentation/admin-guide/device-mapper/dm-crypt.rst.
 const MODULE: &str = "dm-crypt";
 
-/// Fails if dm-crypt is neither in the kernel nor a module of its release. Asked before a header is made: without
-/// dm-crypt, cryptsetup would make the header, and then could not open it. Succeeds if the lists of modules cannot be
-/// read.
+/// Fails if dm-crypt is neither in the kernel nor a module of its release. The driver asks this before it makes a
+/// header: without dm-crypt, cryptsetup would make the header, and then could not open it. Succeeds if the lists of
+/// modules cannot be read.
 ///
 /// Source: modules.dep(5), and Linux' Documentation/kbuild/kbuild.rst, "modules.builtin".
 pub fn require_dm_crypt(kernel: &Kernel) -> Result<()> {

@@ -2,8 +2,8 @@
 //! JSON.
 //!
 //! cryptsetup may understand the same text in another way: its json-c ends a name at a NUL, and takes the later of two
-//! equal names. So only a text is accepted that means the same to every reader. Unknown names are kept, so that they
-//! can be refused.
+//! equal names. So this parser accepts only a text that means the same to every reader. It keeps unknown names, so that
+//! `volume/decide/luks.rs` can refuse them.
 //!
 //! Source: cryptsetup's docs/on-disk-format-luks2.pdf, "LUKS2 JSON Metadata Format".
 

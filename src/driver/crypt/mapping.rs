@@ -34,7 +34,7 @@ pub fn volume_below(
     Some((LvUuid::of(uuid), on))
 }
 
-/// All devices that have the driver's kind of name for a device inside.
+/// All devices whose names begin as the driver's names for devices inside encrypted volumes do.
 pub fn all_open(kernel: &Kernel) -> Vec<DeviceNumber> {
     let dir = Path::new("/dev/mapper");
     let names = kernel.entries(dir).filter(|name| name.starts_with(PREFIX));
@@ -42,8 +42,9 @@ pub fn all_open(kernel: &Kernel) -> Vec<DeviceNumber> {
     numbers.collect()
 }
 
-/// The UUID of the LUKS2 header that this device was opened with, with hyphens. `None`: it is no open LUKS2 volume.
-/// Source: cryptsetup lib/libdevmapper.c, `dm_prepare_uuid`: the kind, the UUID without hyphens, the name.
+/// The UUID of the LUKS2 header that this device was opened with, with hyphens. `None`: the device is no open LUKS2
+/// volume. `dm_uuid` has three parts: the kind, the UUID without hyphens, the name. Source: cryptsetup
+/// lib/libdevmapper.c, `dm_prepare_uuid`.
 pub fn luks_of(dm_uuid: &str, name: &str) -> Option<String> {
     let rest = dm_uuid.strip_prefix("CRYPT-LUKS2-")?;
     let (plain, named) = rest.split_once('-')?;

@@ -164,7 +164,7 @@ pub fn close(host: &Host, name: &str, lock: &Lock) -> Result<(), ToolError> {
     host.run(&command.operand(name)).map(drop)
 }
 
-/// Resizes the device inside a volume of `vg` to the volume's size less the header, also while the device is in use.
+/// Resizes the device inside a volume of `vg` to the volume's size less the header. The device may be in use.
 pub fn resize(
     host: &Host,
     vg: &VgName,

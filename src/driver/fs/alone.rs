@@ -8,8 +8,8 @@ use super::superblock::{Family, Fields, ReadAt, Superblock, fill};
 use crate::host::Pages;
 use crate::names::FsType;
 
-/// How many bytes of the device's head are read. The last place of a superblock is at 64 KiB, and the ring of a ZFS
-/// label begins before 256 KiB.
+/// How many bytes of the device's head are read. The last place of a superblock is at 64 KiB, and the first ZFS label
+/// has its ring of uberblocks from 128 KiB to 256 KiB.
 const HEAD: usize = 256 << 10;
 /// How many bytes of the device's tail are read. md 0.90 and vendors' RAIDs have their superblocks there, at most 257
 /// sectors or 128 KiB before the end.

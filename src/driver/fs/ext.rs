@@ -73,7 +73,7 @@ struct ExtBlocks {
 }
 
 impl ExtBlocks {
-    /// `None`: these fields are no ext's superblock.
+    /// Reads these values from a superblock. `None`: it is not the superblock of an ext.
     fn of(fields: &Fields) -> Option<Self> {
         const INCOMPAT_JOURNAL_DEV: u32 = 0x8;
         const INCOMPAT_64BIT: u32 = 0x80;
@@ -111,8 +111,9 @@ impl ExtBlocks {
         Some(group != 0 && block < self.count && names_group(backup, group)?)
     }
 
-    /// The largest size of the filesystem. Its inodes have numbers of 32 bits, and so have its blocks without the
-    /// feature `64bit`. Source: Linux' fs/ext4/resize.c, `ext4_resize_fs`; e2fsprogs resize/main.c.
+    /// The largest size of the filesystem, in bytes. The number of an inode has 32 bits. Without the feature `64bit`,
+    /// the number of a block has 32 bits, too. Source: Linux' fs/ext4/resize.c, `ext4_resize_fs`; e2fsprogs
+    /// resize/main.c.
     fn largest(&self, fields: &Fields) -> Option<u64> {
         let group = self.of_group.checked_mul(self.size)?;
         let groups = u64::from(u32::MAX).checked_div(u64::from(fields.le32(0x28)?))?;

@@ -20,9 +20,9 @@ use crate::names::{Bytes, Shown};
 
 /// How much of a device's head and of its tail is read completely.
 ///
-/// In this range is everything that libblkid reads in each case (`libblkid/src/superblocks/*.c`, `partitions/*.c`). The
-/// places that are farthest from the ends are, in the head: LUKS2's second header (4 MiB), VMFS (2 MiB), UDF's anchor
-/// (1 MiB), ZFS labels (512 KiB), btrfs (64 KiB). In the tail: Promise RAID (3087 sectors), ZFS labels (512 KiB,
+/// In this range is everything that libblkid reads on every device (`libblkid/src/superblocks/*.c`, `partitions/*.c`).
+/// The places that are farthest from the ends are, in the head: LUKS2's second header (4 MiB), VMFS (2 MiB), UDF's
+/// anchor (1 MiB), ZFS labels (512 KiB), btrfs (64 KiB). In the tail: Promise RAID (3087 sectors), ZFS labels (512 KiB,
 /// rounded to 256 KiB), md 0.90 (128 KiB), DDF (257 sectors), GPT (a sector). blkid reads further only if a structure
 /// in this range points there.
 const END: u64 = 8 << 20;

@@ -71,7 +71,7 @@ pub fn check(host: &Host, device: &Node, all: bool, lock: &Lock) -> Result<(), T
     host.run(&command).map(drop)
 }
 
-/// Advice for a failed e2fsck. It may be too old for a feature of the filesystem, and its exit code is then the same as
+/// Advice for a failed e2fsck. e2fsck may be too old for a feature of the filesystem. Its exit code is then the same as
 /// for errors.
 pub const IF_E2FSCK_IS_OLD: &str = "if e2fsck asks for a newer version, install a newer e2fsprogs or mount the volume \
      on another node";

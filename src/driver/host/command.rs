@@ -58,14 +58,14 @@ pub struct Command {
     pub(super) handed_on: Option<Arc<OwnedFd>>,
     /// Whether the process that answers this command stays for the next one: see [`Self::asks`].
     pub(super) stays: bool,
-    /// Whether it runs even after the driver was told to stop: see [`Self::undoes`].
+    /// Whether the command runs even after the driver was told to stop: see [`Self::undoes`].
     pub(super) undoes: bool,
     has_operands: bool,
 }
 
 impl Command {
-    /// A run of a tool that changes nothing, if it gets only the arguments that the driver gives it. The tool crate can
-    /// run only the tools that have a public function here.
+    /// A run of a tool that changes nothing, by itself or because of its arguments. The tool crate can run only the
+    /// tools that have a public function here.
     pub(crate) fn reads(tool: &'static str, limit: Duration) -> Self {
         Self::new(Program::Tool(tool), limit, Effect::Reads)
     }

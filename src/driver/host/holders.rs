@@ -26,7 +26,7 @@ impl fmt::Display for Process {
     }
 }
 
-/// A list of processes for a message. It ends after the fifth.
+/// A list of processes for a message. The list names the first five, and says how many more there are.
 pub fn name_them(processes: &[impl fmt::Display]) -> String {
     const MOST: usize = 5;
     let mut names: Vec<String> = processes
@@ -110,8 +110,9 @@ impl fmt::Display for Opener {
     }
 }
 
-/// Each block device that another process has open, once for each descriptor, as far as a [`Search`] gets in its time.
-/// Looks only at nodes below a directory `dev`, and only on devtmpfs or tmpfs, which always answer.
+/// Each block device that another process has open, once for each descriptor. Some are missing if the time of the
+/// [`Search`] is over first. Looks only at nodes below a directory `dev`, and only on devtmpfs or tmpfs, which always
+/// answer.
 pub fn of_devices(kernel: &Kernel) -> Vec<(DeviceNumber, Opener)> {
     let search = Search::new(kernel);
     let mut found = Vec::new();

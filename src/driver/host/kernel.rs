@@ -154,8 +154,8 @@ impl Kernel {
         options.custom_flags(OFlag::O_TMPFILE.bits());
         options.open("/run/lvm").or_else(|_| {
             let flags = MemfdFlags::CLOEXEC;
-            // A node may allow only files that cannot be executed. Kernels before 6.3 do not know this flag. Source:
-            // the kernel's Documentation/userspace-api/mfd_noexec.rst.
+            // A node may allow only files that cannot be executed, which `NOEXEC_SEAL` makes. Kernels before 6.3 do not
+            // know this flag. Source: the kernel's Documentation/userspace-api/mfd_noexec.rst.
             let file = match memfd_create("luks2-header", flags | MemfdFlags::NOEXEC_SEAL) {
                 Err(rustix::io::Errno::INVAL) => memfd_create("luks2-header", flags),
                 file => file,
@@ -213,8 +213,8 @@ impl Kernel {
     }
 
     /// A descriptor that becomes readable when a signal comes. Signals from before the first call do not count, so this
-    /// is called before a child is started: otherwise the child's end may be missed. For an earlier signal to stop, see
-    /// [`Kernel::stopping`].
+    /// is called before a child is started: otherwise the child's end may be missed. [`Kernel::stopping`] also knows of
+    /// an earlier signal.
     pub(super) fn watch(&self) -> io::Result<BorrowedFd<'_>> {
         if let Some(wake) = self.wake.get() {
             return Ok(wake.as_fd());

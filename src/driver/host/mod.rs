@@ -178,7 +178,7 @@ impl<'a> Deref for Writing<'a> {
     }
 }
 
-/// The means of a call-out: tools and kernel of this machine, and the log.
+/// Everything with which a call-out acts: the tools and the kernel of this machine, and the log.
 pub struct Host<'a> {
     pub tools: &'a dyn Tools,
     pub kernel: &'a Kernel,

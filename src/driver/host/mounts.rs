@@ -19,7 +19,7 @@ use std::path::Path;
 pub struct Space {
     pub bytes: u64,
     pub used: u64,
-    /// What is used up for all users but root.
+    /// What users other than root have run out of. `None`: nothing.
     pub lack: Option<Lack>,
 }
 

@@ -28,7 +28,7 @@ pub enum LeaseState {
 }
 
 impl LeaseState {
-    /// Why this node can use no volume of a shared group, and what to do. `None`: nothing keeps it from them.
+    /// Why this node can use no volume of a shared group, and what to do. `None`: this node can use them.
     pub fn obstacle(&self, vg: &VgName) -> Option<String> {
         let start = format!("`vgchange --lockstart {vg}` (at boot: lvmlocks.service)");
         Some(match self {

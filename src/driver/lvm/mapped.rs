@@ -82,5 +82,6 @@ pub fn with_its_table(name: &str) -> String {
     )
 }
 
-/// Arguments with which dmsetup resumes a device and does not wait for udev, for which the device does not change.
+/// Arguments with which dmsetup resumes a device without waiting for udev. A resume changes nothing that udev needs to
+/// know.
 pub const RESUME: [&str; 2] = ["resume", "--noudevsync"];

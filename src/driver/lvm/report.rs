@@ -56,7 +56,7 @@ impl Report {
     pub fn volumes(self, kind: &str) -> Result<Vec<Volume>, String> {
         let rows = self.rows::<ReportRow>(kind)?.into_iter();
         let mut volumes: Vec<Volume> = rows.filter_map(ReportRow::volume).collect();
-        // A volume has a row for each of its segments.
+        // A volume has a row for each of its segments. The row with the most images is kept.
         volumes.sort_by(|a, b| {
             (&a.id, &a.uuid, b.spread.images).cmp(&(&b.id, &b.uuid, a.spread.images))
         });
@@ -78,7 +78,7 @@ pub(super) fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Erro
     number(from).map(Bytes::new)
 }
 
-/// Reads a field that is empty for no, and anything else for yes.
+/// Reads a field that says yes or no: an empty text is no, any other text is yes.
 pub(super) fn is_set<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     String::deserialize(from).map(|text| !text.is_empty())
 }

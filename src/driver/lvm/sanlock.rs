@@ -19,9 +19,9 @@ pub struct Holder {
 
 /// The other node that has a lock. `None`: the lock is free, or its holder is unknown, as always with DLM.
 pub fn holder(host: &Host, vg: &VgName, lock: &Lease, limit: Duration) -> Option<Holder> {
-    /// After so many seconds of silence, a node has lost its lease: it does not keep this node from the volume. Source:
-    /// sanlock's src/timeouts.c. A host gives up after eight timeouts of 10 s. Its watchdog resets it at most 60 s
-    /// later. This node's sanlock may notice the reset one renewal later, which is 20 s.
+    /// After so many seconds of silence, a node has lost its lease. Then it does not keep this node from the volume.
+    /// Source: sanlock's src/timeouts.c. A host gives up after eight timeouts of 10 s. Its watchdog resets it at most
+    /// 60 s later. This node's sanlock may notice the reset one renewal later, which is 20 s.
     const GIVEN_AWAY: u64 = 160;
     let (_, place) = lock.args.rsplit_once(':')?;
     let space = format!("lvm_{vg}");

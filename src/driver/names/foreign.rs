@@ -24,7 +24,7 @@ impl fmt::Display for Foreign {
     }
 }
 
-/// The one way from a path to a message: clippy.toml allows no other.
+/// The only way to put a path into a message: clippy.toml allows no other.
 pub trait Shown {
     fn shown(&self) -> Foreign;
 

@@ -103,7 +103,7 @@ fn scaled(whole: &str, decimals: &str, shift: u32) -> Option<u64> {
 }
 
 impl fmt::Display for Bytes {
-    /// In the largest unit of which the size is a whole multiple, so it is never rounded.
+    /// Prints the size in the largest unit of which it is a whole multiple. So the size is never rounded.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const NAMES: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
         let mut value = self.0;
