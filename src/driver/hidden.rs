@@ -30,7 +30,8 @@ pub fn words(args: &[OsString]) -> Result<Vec<OsString>, Printed> {
 }
 
 /// If the arguments of a call or command hold a secret, starts the driver again in the same process, with the words on
-/// standard input. `args`: all of argv. `None`: they hold no secret. An error: the secret could not be hidden.
+/// standard input. Then this function does not return. `args`: all of argv. `None`: they hold no secret. An error: the
+/// secret could not be hidden.
 pub fn hide_secret(args: &[OsString], words: &[OsString]) -> Option<Error> {
     args.iter().any(holds_secret).then(|| hide(args, words))
 }

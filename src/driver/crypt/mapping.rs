@@ -11,14 +11,15 @@ use crate::names::{LvUuid, with_hyphens};
 /// can have such a name.
 const PREFIX: &str = "flexvolume.";
 
-/// The driver's name of the device inside, in device-mapper. The name contains the volume's UUID, not the volume's
-/// name: a volume may be renamed while it is open, and the names of group and volume together may be too long.
+/// The driver's name, in device-mapper, of the device inside an encrypted volume. The name contains the volume's UUID,
+/// not the volume's name: a volume may be renamed while it is open, and the names of group and volume together may be
+/// too long.
 pub fn name_of(volume: &LvUuid) -> String {
     format!("{PREFIX}{}", volume.plain())
 }
 
-/// The volume in which the device inside with this name and number is: the volume's UUID, and the number of the
-/// volume's own device. `None`: the name is not the driver's, or the device below is not known.
+/// The encrypted volume below a device that has this name and this number. Returns the volume's UUID, and the number of
+/// the volume's own device. `None`: the name is not the driver's, or the device below is not known.
 pub fn volume_below(
     kernel: &Kernel,
     name: &str,

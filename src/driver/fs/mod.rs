@@ -17,7 +17,8 @@ mod tools;
 /// Requests to the process that reads devices.
 pub const EXAMINE: &str = "examine";
 pub const SUPERBLOCK: &str = "superblock";
-/// A word after one of these requests: flush the device first, so that the disk keeps everything written.
+/// A word that may follow one of these requests. Then the device is flushed first, so that the disk keeps everything
+/// written.
 pub const FLUSH: &str = "flush";
 
 pub use backup::Backup;

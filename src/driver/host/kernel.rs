@@ -87,7 +87,8 @@ impl Kernel {
         at_most_a_mebibyte(open_regular(path)?)
     }
 
-    /// Reads at most `most` + 1 bytes of a regular file. Only one copy is in memory, and that is wiped.
+    /// Reads at most `most` + 1 bytes of a regular file. Only one copy of them is in memory, which is wiped when it is
+    /// dropped.
     pub fn read_secret(&self, path: &Path, most: usize) -> io::Result<Zeroizing<Vec<u8>>> {
         let file = open_regular(path)?;
         // The buffer has its full size from the beginning: growing would leave copies of a secret in memory.

@@ -9,7 +9,7 @@ use nix::libc::O_NONBLOCK;
 use crate::names::folded;
 
 /// The messages of the kernel's log from a certain moment on. A tool's message says that a system call failed; the
-/// kernel's log says why. Without the right to read the log, this is empty. Source: the kernel's
+/// kernel's log says why. If the driver may not read the log, there are no messages. Source: the kernel's
 /// `Documentation/ABI/testing/dev-kmsg`.
 pub struct KernelLog(Option<File>);
 
@@ -23,7 +23,7 @@ impl KernelLog {
 
     /// The messages about this device, such as `dm-3`, on one line of at most 2 KiB.
     pub fn about(self, device: &str) -> String {
-        /// More records than one mount causes.
+        /// The most records that are read: more than one mount causes.
         const MOST: usize = 10_000;
         // Each read returns one record. After the last record, a read fails.
         let lines = self.0.into_iter().flat_map(|file| {

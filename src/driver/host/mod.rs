@@ -64,7 +64,7 @@ pub trait Tools {
 pub struct Output {
     pub code: i32,
     pub stdout: Vec<u8>,
-    /// Its standard error, shortened to one line.
+    /// The tool's standard error, shortened to one line.
     pub stderr: String,
 }
 

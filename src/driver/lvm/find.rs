@@ -43,12 +43,12 @@ pub fn find(host: &Host, id: &LvId) -> Result<Found> {
         .with_context(|| format!("asking LVM for {id}"))
 }
 
-/// Ignores LVM's hints, which name the disks that LVM reads. The hints stay the same when a failed disk can be read
-/// again. Source: lvm2 lib/label/hints.c.
+/// Makes LVM ignore its hints, which name the disks that LVM reads. The hints stay the same when a failed disk can be
+/// read again. Source: lvm2 lib/label/hints.c.
 const NO_HINTS: &str = "--nohints";
 
-/// Asks for a volume again without LVM's old hints. With them, LVM did not find the volume's group, though the group is
-/// on the disks.
+/// Asks for a volume again without LVM's old hints. With these hints, LVM did not find the volume's group, though the
+/// group is on the disks.
 fn find_overlooked(host: &Host, id: &LvId) -> Result<Found, ToolError> {
     if host.is_looking {
         return ask_for(host, id, &[NO_HINTS]);

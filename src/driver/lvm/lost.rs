@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeSet;
 
-/// More layers than LVM builds: a thin volume on a pool on RAID on images.
+/// The most layers that are looked at. Even a thin volume on a pool on RAID on images has fewer.
 const MOST_LAYERS: u8 = 8;
 
 /// Whether a volume that LVM calls partial has lost data. LVM calls a volume partial if one part of one layer misses a
@@ -90,7 +90,8 @@ impl Parts {
         part.is_none_or(|part| self.has_lost(part, MOST_LAYERS))
     }
 
-    /// Whether this part has lost more than its redundancy can replace. `deepest`: how many layers to look at.
+    /// Whether this part has lost more than its redundancy can replace. `deepest`: how many layers to look at. If there
+    /// are more, the part counts as lost.
     fn has_lost(&self, part: &Part, deepest: u8) -> bool {
         let below = || self.0.iter().filter(|one| part.needs(one));
         let Some(deeper) = deepest.checked_sub(1) else {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::host::{DeviceNumber, Kernel};
 use crate::names::Shown;
 
-/// More layers than anybody builds: LVM on RAID on a cache on LUKS on multipath.
+/// The most layers of devices that are looked at. Even LVM on RAID on a cache on LUKS on multipath has fewer.
 pub const DEEPEST: usize = 16;
 
 /// The directory of a device in /sys.

@@ -36,7 +36,7 @@ pub fn disks_of(host: &Host, vg: &VgName) -> Result<Vec<GroupDisk>> {
         .with_context(|| format!("asking LVM for the disks of {vg}"))
 }
 
-/// A row of vgs(8). A group has one for each disk.
+/// A row of vgs(8). A group has one row for each disk.
 #[derive(Deserialize)]
 struct GroupRow {
     vg_uuid: String,

@@ -16,7 +16,7 @@ pub struct KeptAway {
     pub vg: String,
     /// The owner of the group, as a part of a sentence: "of host NAME", or "shared by sanlock".
     pub owner: String,
-    /// Why the node cannot use it, and what to do.
+    /// Why the node cannot use the group, and what to do.
     pub why: String,
 }
 

@@ -18,22 +18,23 @@ pub struct Volume {
     pub size: Bytes,
     /// The size of the origin, if this is a thick snapshot.
     pub origin_size: Option<Bytes>,
-    /// When it was created (`lv_time`), in seconds since the epoch. 0: LVM does not know.
+    /// When the volume was created (`lv_time`), in seconds since the epoch. 0: LVM does not know.
     pub created: u64,
     pub record: Record,
     /// All tags (`lv_tags`), separated by commas.
     pub tags: String,
-    /// The number of its device. `None`: it is not active.
+    /// The number of the volume's device. `None`: the volume is not active.
     pub number: Option<DeviceNumber>,
-    /// Whether anybody may have its device open: a mount, a device on top of it, a process. Source: `lv_device_open`,
-    /// which can also be "unknown".
+    /// Whether anybody may have the volume's device open: a mount, a device on top of it, a process. Source:
+    /// `lv_device_open`, which can also be "unknown".
     pub open: bool,
-    /// Whether it may be written (`lv_attr`, second letter). `None`: it is not active, so LVM does not say.
+    /// Whether the volume may be written (`lv_attr`, second letter). `None`: the volume is not active, so LVM does not
+    /// say.
     pub writable: Option<bool>,
-    /// Whether it is read-only in the kernel, though it is writable by LVM's metadata.
+    /// Whether the volume is read-only in the kernel, though it is writable by LVM's metadata.
     pub overridden: bool,
-    /// `lv_health_status`: empty if it is well, or for example "partial". Includes two states that LVM reports in
-    /// `lv_attr` only: [`OVERFLOWED`], and "failed" for a thin volume.
+    /// `lv_health_status`: empty if the volume is well, or for example "partial". Includes two states that LVM reports
+    /// in `lv_attr` only: [`OVERFLOWED`], and "failed" for a thin volume.
     pub health: String,
     /// The kind of volume (`lv_layout`): "linear", "thin,sparse", "raid,raid1", …
     pub layout: String,
@@ -42,17 +43,17 @@ pub struct Volume {
     /// The origin, if this is a snapshot.
     pub origin: Option<LvName>,
     pub merge: Option<Merge>,
-    /// How full it is, in percent. For a pool: how full its data is.
+    /// How full the volume is, in percent. For a pool: how full its data is.
     pub data_percent: Option<f64>,
     pub metadata_percent: Option<f64>,
     pub extent: NonZeroU64,
     pub free: Bytes,
     /// The free space for LVM's metadata of the group (`vg_mda_free`), on the disk with the least.
     pub metadata_free: Bytes,
-    /// How many disks of its group are missing (`vg_missing_pv_count`).
+    /// How many disks of the volume's group are missing (`vg_missing_pv_count`).
     pub missing: u64,
     pub spread: Spread,
-    /// The lock that an activation of the volume takes, if nodes share its group.
+    /// The lock that an activation of the volume takes. `None`: nodes do not share the volume's group.
     pub lock: Option<Lease>,
     /// Whether LVM printed a warning when it listed the volume. It warns, for example, of a disk that is smaller than
     /// its metadata says, and of a volume whose table and metadata have different disks.
@@ -84,7 +85,7 @@ pub struct Lease {
 pub(super) const OVERFLOWED: &str = "snapshot invalid";
 
 impl Volume {
-    /// Whether it is raid0, which keeps no copy of any image. LVM calls raid0 with metadata just `raid`.
+    /// Whether the volume is raid0, which keeps no copy of any image. LVM calls raid0 with metadata just `raid`.
     pub fn is_raid0(&self) -> bool {
         let copied = ["raid1", "raid4", "raid5", "raid6"];
         self.layout.starts_with("raid") && !copied.iter().any(|kind| self.layout.contains(kind))
@@ -125,18 +126,20 @@ impl Volume {
         Some(LvId::new(self.id.vg().clone(), self.pool.clone()?))
     }
 
-    /// Whether it is a thick snapshot. Unlike a thin one, it has its own space, and is lost if that becomes full.
+    /// Whether the volume is a thick snapshot. Unlike a thin snapshot, it has its own space, and is lost if that space
+    /// becomes full.
     pub fn is_thick_snapshot(&self) -> bool {
         self.has_role("thicksnapshot")
     }
 
-    /// The size of its device. For a thick snapshot that is the origin's size: [`Self::size`] is the space for changes.
+    /// The size of the volume's device. For a thick snapshot that is the origin's size: [`Self::size`] is the space for
+    /// changes.
     pub fn device_size(&self) -> Bytes {
         let of_origin = self.origin_size.filter(|_| self.is_thick_snapshot());
         of_origin.unwrap_or(self.size)
     }
 
-    /// Whether it is a snapshot whose origin still exists.
+    /// Whether the volume is a snapshot whose origin still exists.
     pub fn is_snapshot(&self) -> bool {
         self.has_role("snapshot")
     }
@@ -146,7 +149,7 @@ impl Volume {
         self.role.split(',').any(|part| part == role)
     }
 
-    /// Whether it is a pool whose data or metadata is filled to this percentage or more.
+    /// Whether the volume is a pool whose data or metadata is filled to this percentage or more.
     pub fn is_pool_filled_to(&self, limit: u8) -> bool {
         self.is_pool() && self.filled_to(limit).next().is_some()
     }

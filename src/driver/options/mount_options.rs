@@ -110,7 +110,7 @@ impl MountOptions {
     }
 }
 
-/// Who may set an option. Each may also set the options of those before it.
+/// Who may set an option. `Node` may also set the options of `Pod`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum Who {
     Pod,
@@ -122,8 +122,8 @@ enum Who {
 /// set options that concern only its own files. An entry is `name`, without a value, or `name=value`. A value is a
 /// number (`N`), a size in bytes or with k, m or g (`SIZE`), any text (`TEXT`), or one of the listed words. An option
 /// that nobody may set is refused with any value. Source: mount(8) "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", ext4(5),
-/// xfs(5), btrfs(5); `ext4_param_specs`, `xfs_fs_parameters` and `btrfs_fs_parameters` of Linux, and what came before
-/// these.
+/// xfs(5), btrfs(5); `ext4_param_specs`, `xfs_fs_parameters` and `btrfs_fs_parameters` of Linux, and the parsers of
+/// older kernels.
 #[rustfmt::skip] // a row is a line
 const TABLE: [(Who, &str, &str, &str); 31] = [
     (Pod, "all", "ro rw", "read-only stays, whoever asks for it"),
