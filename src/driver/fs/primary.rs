@@ -52,7 +52,8 @@ pub(super) fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
         in_progress: fields.byte(126)? != 0,
         is_part: false,
         largest: None,
-        // Source: Linux' fs/xfs/xfs_fsops.c, `xfs_growfs_data_private`, and fs/xfs/libxfs/xfs_fs.h, `XFS_MIN_AG_BLOCKS`.
+        // Sources: Linux' fs/xfs/xfs_fsops.c, `xfs_growfs_data_private`, and fs/xfs/libxfs/xfs_fs.h,
+        // `XFS_MIN_AG_BLOCKS`.
         step: block_size.saturating_mul(64),
         log: log_of_xfs(fields, block_size)?,
         alone: None,
