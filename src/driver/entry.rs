@@ -121,8 +121,8 @@ fn logged(args: &[OsString], answer: Result<Reply>, log: &Log, target: &LogTarge
     reply
 }
 
-/// Sets a hook, so that a panic ends the process with a logged answer that has the panic's place in the source. The
-/// panic's own message is left out, because it may quote a secret.
+/// Makes a panic end the process with an answer, which is also logged. The answer says where in the source the panic
+/// was. It leaves out the panic's own message, which may quote a secret.
 fn answer_panics(args: &[OsString], fields: Vec<(&'static str, String)>, target: &LogTarget) {
     // The hook keeps only the first word, since the others may hold a secret.
     let call: Vec<OsString> = args.first().cloned().into_iter().collect();

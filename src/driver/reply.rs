@@ -114,7 +114,8 @@ impl Printed {
     }
 }
 
-/// Returns `error`. If the step that was to undo its consequences failed (`undo`), adds that failure.
+/// Returns `error`. `undo`: whether the steps before the error could be undone. If not, the returned error says both
+/// failures.
 pub fn after_undo(error: Error, undo: Result<()>) -> Error {
     match undo {
         Ok(()) => error,

@@ -49,7 +49,7 @@ impl Header {
     }
 
     /// Whether the header has key slots. A killed luksFormat leaves a header without key slots, since it writes them
-    /// last. A copy whose JSON cannot be read counts as having some.
+    /// last. True also if the JSON of a copy cannot be read.
     pub fn has_keys(&self) -> bool {
         let has_keys = |layout: &Layout| !layout.keyslots.is_empty();
         self.layouts

@@ -20,7 +20,7 @@ use serde_json::{Value, from_slice};
 pub const STRIPES: u64 = 4000;
 const SECTOR: u64 = 512;
 
-/// Members that no version of cryptsetup is known to write, or that the driver does not allow.
+/// The other members of a JSON object. cryptsetup is not known to write them, or the driver does not allow them.
 pub type Others = BTreeMap<String, Value>;
 
 /// One copy of a header.

@@ -25,9 +25,9 @@ pub struct Backup {
     pub offset: u64,
     pub uuid: String,
     pub block_size: u64,
-    /// When it was written, in seconds since the epoch.
+    /// When the backup was written, in seconds since the epoch.
     pub written: u64,
-    /// Whether a killed mke2fs may have left it: see [`is_unused`].
+    /// Whether a killed mke2fs may have left the backup: see [`is_unused`].
     pub is_unused: bool,
 }
 
@@ -77,9 +77,9 @@ impl fmt::Display for Backup {
     }
 }
 
-/// Whether nobody has used this ext. Nobody has if mke2fs was killed before it wrote the primary superblock, which it
-/// writes last. Then everything that mke2fs writes before its first backup is as mke2fs leaves it: the descriptor of
-/// the first group, the root directory's inode, and the beginning of the journal. A mount changes these.
+/// Whether nobody has used this ext: mke2fs was killed before it wrote the primary superblock, which it writes last. In
+/// that case, everything that mke2fs writes before its first backup is as mke2fs leaves it: the descriptor of the first
+/// group, the root directory's inode, and the beginning of the journal. A mount changes these.
 ///
 /// Sources: e2fsprogs lib/ext2fs/closefs.c, `ext2fs_flush2`, and mkjournal.c; the kernel's
 /// Documentation/filesystems/ext4, "Group Descriptors", "Inode Table" and "Journal".

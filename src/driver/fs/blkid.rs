@@ -27,7 +27,7 @@ pub fn probe(host: &Host, device: &Node) -> Result<Probed> {
 }
 
 /// Asks only which of the driver's filesystems is on `device`. blkid of util-linux 2.41 gives up at the first place
-/// that it cannot read. Asked only for these filesystems, it reads fewer places.
+/// that it cannot read. If blkid looks only for these filesystems, it reads fewer places.
 pub fn probe_filesystems(host: &Host, device: &Node) -> Result<Probed> {
     ask(host, device, &["--match-types", "ext2,ext3,ext4,xfs,btrfs"])
 }

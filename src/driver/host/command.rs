@@ -175,8 +175,8 @@ impl Command {
         self
     }
 
-    /// Lets the tool open a file without a name, by this option. The command line for people leaves the option out,
-    /// since they have no such file.
+    /// Lets the tool open `file`, which has no name: this option gives the tool a path to the file. The command line
+    /// for people leaves the option out, since they have no such file.
     pub(crate) fn hands_on(self, option: &str, file: File) -> Self {
         let number = file.as_raw_fd();
         let mut command = self.unseen([format!("{option}=/proc/self/fd/{number}")]);

@@ -9,9 +9,9 @@ use crate::names::{Shown, VgName};
 /// The other node that has a volume, by sanlock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// `host_id` in lvmlocal.conf.
+    /// The node's number: `host_id` in lvmlocal.conf.
     pub host: u64,
-    /// `our_host_name` in sanlock.conf. If that is not set, a UUID and the host's name.
+    /// The node's name: `our_host_name` in sanlock.conf. If that is not set, a UUID and the host's name.
     pub name: String,
     /// Seconds since the node's last sign of life.
     pub silent: u64,
@@ -37,7 +37,7 @@ pub fn holder(host: &Host, vg: &VgName, lock: &Lease, limit: Duration) -> Option
     (holder.silent < GIVEN_AWAY).then_some(holder)
 }
 
-/// The device of sanlock's leases of a group.
+/// The path of the device that contains sanlock's leases of a group.
 pub(super) fn leases(vg: &VgName) -> String {
     format!("/dev/mapper/{}-lvmlock", vg.as_str().replace('-', "--"))
 }
