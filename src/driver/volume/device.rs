@@ -41,7 +41,8 @@ pub struct Inside {
     pub read_only: bool,
 }
 
-/// A device held open, so that its number cannot become another device's. Tools are run on such a device.
+/// A device that the driver holds open, so that the kernel gives its number to no other device. Tools run on such a
+/// device.
 pub struct Pinned {
     pub device: Device,
     pub node: Node,
@@ -49,9 +50,10 @@ pub struct Pinned {
 }
 
 impl Device {
-    /// The device of `id`, if that volume is active on this host.
+    /// The device of the volume `id`. `None`: the volume is not active on this host, or /dev has no node for it. Fails
+    /// if the node belongs to another device, or if `id` is a pool.
     pub fn find(kernel: &Kernel, id: &LvId) -> Result<Option<Self>> {
-        /// Characters of a group's UUID and a volume's, without hyphens.
+        /// The characters of two UUIDs without hyphens: the group's and the volume's.
         const UUIDS: usize = 64;
         let path = id.device();
         let number = kernel
@@ -127,12 +129,14 @@ impl Device {
         })
     }
 
-    /// The device inside this encrypted volume, if it is open.
+    /// The device inside, if this is an encrypted volume that is open. Only a device with the driver's name for it
+    /// counts: see [`Self::opened_by_anybody`] for others.
     pub fn inside(&self, kernel: &Kernel) -> Option<Self> {
         self.inside_among(kernel, &self.holders(kernel).ok()?)
     }
 
-    /// Among these devices on top of this one, finds the one with the name that the driver gives to a device inside.
+    /// Finds the device inside among `holders`, the devices on top of this one: the LUKS2 device with the name that the
+    /// driver gives to it.
     fn inside_among(&self, kernel: &Kernel, holders: &[String]) -> Option<Self> {
         let own = Path::new("/dev/mapper").join(crypt::name_of(&self.lv_uuid));
         let mut all = holders
@@ -141,8 +145,8 @@ impl Device {
         all.find(|inside| inside.path == own)
     }
 
-    /// The device inside, also if a person opened it or gave it another name. `None`: nobody has opened it, or other
-    /// devices are on top of it, too.
+    /// The device inside, whatever its name: a person may have opened the volume. `None`: the device on top is no LUKS2
+    /// device, or there is not exactly one.
     pub fn opened_by_anybody(&self, kernel: &Kernel) -> Option<Self> {
         match &self.holders(kernel).ok()?[..] {
             [holder] => self.over(kernel, holder),
@@ -164,7 +168,7 @@ impl Device {
         })
     }
 
-    /// The first of these devices on top of this one that is open LUKS.
+    /// The first LUKS device among `holders`, the devices on top of a volume, by kernel name.
     pub fn unlocked(kernel: &Kernel, holders: &[String]) -> Option<Unlocked> {
         holders.iter().find_map(|holder| {
             let dir = Path::new("/sys/class/block").join(holder).join("dm");
@@ -174,8 +178,8 @@ impl Device {
         })
     }
 
-    /// The device inside, if this is an encrypted volume that is open. `holders`: the devices on top of this one. In
-    /// that list, the devices on top of the device inside replace the device inside.
+    /// The device inside, if this is an encrypted volume that is open. `holders`: the devices on top of this one, by
+    /// kernel name. This function replaces the device inside in that list by the devices on top of the device inside.
     pub fn opened(&self, kernel: &Kernel, holders: &mut Vec<String>) -> Option<Inside> {
         let device = self.inside_among(kernel, holders)?;
         let name = device.kernel_name();
@@ -187,8 +191,8 @@ impl Device {
         })
     }
 
-    /// How many sectors of the device were written or discarded since its activation. Source: Linux'
-    /// Documentation/block/stat.rst.
+    /// How many sectors of the device were written or discarded since its activation. `None`: the kernel does not tell.
+    /// Source: Linux' Documentation/block/stat.rst.
     pub fn written(&self, kernel: &Kernel) -> Option<u64> {
         const WRITTEN: usize = 6;
         const DISCARDED: usize = 13;
@@ -198,7 +202,7 @@ impl Device {
         Some(column(WRITTEN)?.saturating_add(column(DISCARDED).unwrap_or(0)))
     }
 
-    /// Whether the kernel has the device's filesystem mounted, even if no mount table shows it. That happens after
+    /// Whether the kernel has the device's filesystem mounted. True also if no mount table shows this, as after
     /// `umount --lazy` while a file is open.
     pub fn has_filesystem(&self, kernel: &Kernel) -> bool {
         let (name, btrfs) = (self.kernel_name(), Path::new("/sys/fs/btrfs"));
@@ -224,7 +228,7 @@ impl Device {
         sysfs(kernel, self.number, "ro").is_ok_and(|ro| ro != "0")
     }
 
-    /// If all disks of the device are read-only: the first one, by its name in /dev.
+    /// If all disks of the device are read-only: the first one, by its name in /dev. `None`: a disk can be written.
     pub fn read_only_disk(&self, kernel: &Kernel) -> Option<String> {
         let disks = self.kernels_disks(kernel);
         let is_read_only = |disk: &String| {
@@ -240,15 +244,16 @@ impl Device {
         Mapped(self.number.in_sysfs("")).is_suspended(kernel)
     }
 
-    /// The device-mapper name of the suspended device: this one, or one that it is built on.
+    /// The device-mapper name of the suspended device: this device, or a device below it. `None`: none of them is
+    /// suspended.
     pub fn suspended(&self, kernel: &Kernel) -> Option<String> {
         Mapped(self.number.in_sysfs("")).suspended(kernel)
     }
 
-    /// How the kernel reacted to an error in this device's filesystem. `mounts`: the filesystem's mounts. Reads no
-    /// disk: a disk that hangs would block the call.
+    /// How the kernel reacted to an error in this device's filesystem. `mounts`: the filesystem's mounts. `None`: no
+    /// error is seen. Reads no disk: a disk that hangs would block the call.
     pub fn failure(&self, kernel: &Kernel, mounts: &[&Row]) -> Option<Failure> {
-        // A mount in kubelet's directories comes first, since they are on no network server that could hang.
+        // A mount in kubelet's directories comes first: these directories are on no network server that could hang.
         let is_kubelets = |row: &&&Row| KubeletPath::of(&row.mount_point) != KubeletPath::Other;
         let first = mounts.iter().find(is_kubelets).or(mounts.first())?;
         let is_made_read_only =
@@ -323,7 +328,8 @@ pub fn in_dev(kernels: &str) -> String {
     kernels.replace('!', "/")
 }
 
-/// Adds the disks at the bottom of the devices in this directory of /sys.
+/// Adds the disks below the devices that `dir` in /sys lists, at most `deepest` levels down. A device that is built on
+/// no other device is a disk.
 fn collect_disks(kernel: &Kernel, dir: &Path, deepest: usize, disks: &mut BTreeSet<String>) {
     let Some(deepest) = deepest.checked_sub(1) else {
         return;

@@ -1,5 +1,5 @@
-//! A call of kubelet that works on a volume. Here a [`Wish`] is made of the call's options, or of a person's words, and
-//! of the node's config.
+//! A call of kubelet that works on a volume. This file makes a [`Wish`] from the node's config, and from the options of
+//! a call or the words of a person.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub struct Job<'a> {
     pub wish: Wish,
     /// Where the volume's filesystem is to be mounted. `None`: the call is about the device alone.
     pub dir: Option<&'a Path>,
-    /// The path of the device that kubelet passes, or "".
+    /// The path of the device that kubelet passes to this call. Empty: kubelet passes none.
     pub handed: &'a str,
 }
 
@@ -43,7 +43,8 @@ impl<'a> Job<'a> {
 }
 
 impl Wish {
-    /// The wish of a call for `dir`; without `dir`, for the device alone.
+    /// The wish of a call, by its options and the node's config. With `dir`, the call wants the volume's filesystem
+    /// mounted there. Without `dir`, it wants only an active volume.
     pub fn of_call(config: &Config, options: &Options, dir: Option<&Path>) -> Self {
         let id = &options.id;
         let of_node = config.mount_options(id.vg(), FsType::Btrfs);

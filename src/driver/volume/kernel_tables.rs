@@ -8,7 +8,8 @@ use crate::lvm::Mapped;
 use crate::names::{LvId, Shown};
 use crate::volume::device::Device;
 
-/// The active logical volume whose device, or the one inside it, has this number.
+/// The device with this number, if it is an active logical volume, or the device inside an encrypted one. `None`: it is
+/// neither.
 pub fn volume_of(kernel: &Kernel, number: DeviceNumber) -> Option<Device> {
     let name = Mapped::of(number).name(kernel)?;
     let Some(id) = LvId::from_dm_name(&name) else {
@@ -32,7 +33,7 @@ pub fn all_inside(kernel: &Kernel) -> Vec<Device> {
         .collect()
 }
 
-/// Whether the kernel has the volume's device, even without a node in /dev.
+/// Whether the kernel has the volume's device. True also if /dev has no node for the device.
 pub fn is_in_kernel(kernel: &Kernel, id: &LvId) -> bool {
     let name = id.dm_name();
     let all = Mapped::all(kernel);

@@ -1,5 +1,5 @@
-//! One lock per logical volume, so that calls for one volume run one after the other; and one per group, for
-//! calls that take space from it.
+//! The locks of volumes and of groups. Calls for one volume take its lock, so that they run one after the other. Calls
+//! that take space from a group take the group's lock.
 
 use std::error::Error;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::host::{Kernel, Lock};
 use crate::lvm::Target;
 use crate::names::{LvUuid, Shown, VgName};
 
-/// Where the lock files are. /run is emptied by a reboot, as locks should be.
+/// The directory of the locks. A reboot empties /run, and no lock should outlast a reboot.
 pub const LOCK_DIR: &str = "/run/flexvolume-lvm";
 
 /// A lock was not released in time. The text names the processes that have it.
@@ -29,19 +29,21 @@ impl fmt::Display for Busy {
 
 impl Error for Busy {}
 
-/// The lock of a volume: `<LV UUID>.lock`. By UUID, because a name can come back as another volume.
+/// The path of a volume's lock: `<LV UUID>.lock`. It contains the UUID, since a new volume may get the name of a
+/// removed one.
 pub fn path_of(uuid: &LvUuid) -> PathBuf {
     Path::new(LOCK_DIR).join(format!("{}.lock", uuid.plain()))
 }
 
-/// Takes the lock of a volume, which need not be active.
+/// Takes the lock of a volume, active or not. Waits up to `limit`. If the lock is still held then, the error is
+/// [`Busy`].
 pub fn hold(kernel: &Kernel, (id, uuid): Target, limit: Duration) -> Result<Lock> {
     hold_file(kernel, &path_of(uuid), limit).with_context(|| format!("locking {id}"))
 }
 
 /// Takes the lock of a group, under which volumes are created and extended. A call takes it before it asks LVM for the
-/// free space, and holds it until LVM has allocated the space. Order: a volume's lock first. Who holds a group's lock
-/// waits for no other lock.
+/// free space, and holds it until LVM has allocated the space. A call that needs both locks takes the volume's lock
+/// first. While it holds the group's lock, it waits for no other lock.
 pub fn hold_group(kernel: &Kernel, vg: &VgName, limit: Duration) -> Result<Lock> {
     let path = Path::new(LOCK_DIR).join(format!("group-{vg}.lock"));
     hold_file(kernel, &path, limit).with_context(|| format!("locking the group {vg}"))

@@ -41,8 +41,8 @@ pub fn filesystem_failed(id: &LvId, place: &Place, failure: Failure) -> String {
     )
 }
 
-/// What to do if the group has too little free space. kubelet starts no pod of a claim whose growth fails, so the message
-/// also says how to undo the claim's request.
+/// What to do if the group has too little free space. kubelet starts no pod of a claim whose growth fails, so the
+/// message also says how to undo the claim's request.
 pub fn no_room(id: &LvId, needed: &Needed) -> String {
     let Needed {
         has, more, free, ..
@@ -322,7 +322,7 @@ pub fn larger_device(id: &LvId, has: Bytes, volume: Bytes) -> String {
     )
 }
 
-/// The command that makes a thin pool of this size larger: its data by a fifth, or its metadata to a size that is
+/// The command that makes a thin pool of this size larger: its data by a fifth, or its metadata by 64 MiB, which is
 /// enough for most pools. It names no percentage, since a message for kubelet contains no percent sign.
 pub fn extend_pool(pool: &LvId, size: Bytes, what: &str) -> String {
     const MIB: u64 = 1 << 20;
@@ -335,7 +335,7 @@ pub fn extend_pool(pool: &LvId, size: Bytes, what: &str) -> String {
     }
 }
 
-/// Advice for two volumes on a node to which kubelet gives one name.
+/// Advice if kubelet gives two volumes on a node the same name.
 pub fn same_name_advice(name: Option<&str>) -> String {
     let called = name.map_or_else(
         || "have the same one".to_owned(),

@@ -10,7 +10,7 @@ use super::wish::Wish;
 use crate::lvm::Volume;
 use crate::names::{FsType, Shown};
 
-/// Decides by the content, from the strongest doubt to the last permission: mkfs is the very last arm.
+/// Decides by the content of the device. Every reason to refuse is checked before mkfs is permitted.
 pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Ruling {
     require_no_old_disk(facts)?;
     if let Some(decision) = encrypted::of_luks(facts, content, volume, wish)? {
@@ -68,10 +68,11 @@ fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish)
     permit_make(facts, fs, Making::Plain { again: false })
 }
 
-/// Whether a killed mke2fs may have left this: see [`Doubt::may_be_unfinished`]. Below 512 MiB, mke2fs chooses small
-/// blocks, and its group descriptors are at 2 KiB. Up to 8 MiB it makes one block group and no backup, and only a
-/// backup tells whether somebody has used the filesystem. mkfs.xfs and mkfs.btrfs write their superblock first, so
-/// blkid names what they leave. Source: mke2fs.conf(5), "small"; seen with a kill at each write.
+/// Whether a killed mke2fs may have left this sign of data: see [`Doubt::may_be_unfinished`]. In a volume of less than
+/// 512 MiB, mke2fs chooses small blocks, and writes group descriptors at 2 KiB. In a volume of up to 8 MiB, it makes
+/// one block group and no backup. Data in such a volume counts, since only a backup tells whether somebody has used the
+/// filesystem. mkfs.xfs and mkfs.btrfs write their superblock first, so blkid names what they leave. Source:
+/// mke2fs.conf(5), "small"; seen with a kill at each write.
 fn is_left_by_mke2fs(doubt: &Doubt, volume: &Volume) -> bool {
     const ONE_GROUP: u64 = 9 << 20;
     match doubt {
@@ -80,8 +81,8 @@ fn is_left_by_mke2fs(doubt: &Doubt, volume: &Volume) -> bool {
     }
 }
 
-/// Fails if a part of the device is on a disk that LVM does not know any more. That part cannot be read, even if the
-/// places that were read here are on other disks.
+/// Fails if a part of the device is on a disk that LVM does not know any more. That part cannot be read. The look may
+/// not have noticed that, since the places that it reads may all be on other disks.
 fn require_no_old_disk(facts: &Facts) -> Result<(), Reason> {
     let Some(disk) = facts.astray.first() else {
         return Ok(());

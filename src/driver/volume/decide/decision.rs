@@ -8,7 +8,8 @@ use super::uses::Elsewhere;
 use crate::mount::Row;
 use crate::names::{Bytes, Filesystem};
 
-/// Depth of a look. Each level costs more than the one before it, and a look takes them in this order.
+/// How deep a look goes. A look goes through the levels in this order, and each level costs more than the one before
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub enum Level {
     Uses,
@@ -36,7 +37,7 @@ pub enum Decision {
     /// The wish is fulfilled already.
     Ready,
     /// Extend the volume to this size: the wanted size in whole extents. If LVM's metadata has that size already, only
-    /// the device is too small.
+    /// the device is too small, and LVM is to refresh it.
     Extend(Bytes),
     /// Create the volume with this size, in whole extents.
     Create(Bytes),
@@ -110,11 +111,11 @@ pub type Ruling = Result<Decision, Reason>;
 /// How a filesystem is made.
 #[derive(Debug, PartialEq)]
 pub enum Making {
-    /// On a blank volume. `again`: on a volume with a filesystem that the driver's own mkfs, which was killed, left
+    /// On a blank volume. `again`: the volume is not blank. The driver's own mkfs was killed, and has left a filesystem
     /// half made.
     Plain { again: bool },
-    /// Inside a LUKS2 header, which is made first, on a blank volume. `uuid`: the header's UUID, if the driver was
-    /// killed while it made that header.
+    /// On a blank volume: first a LUKS2 header, then the filesystem inside. `uuid`: an earlier call was killed while it
+    /// made a header with this UUID, and the new header gets the UUID. `None`: the header gets a new UUID.
     InLuks { uuid: Option<String> },
     /// Inside the encrypted volume, which is open: a call was killed before it had made the filesystem.
     Inside,
@@ -128,8 +129,8 @@ pub struct Mount {
     pub grow: Grow,
     /// Whether the volume's tags must be changed to name this filesystem.
     pub record: bool,
-    /// Where the filesystem is mounted already: in these other mount namespaces. Empty: no mount table shows where. A
-    /// second mount shows the same filesystem.
+    /// `None`: the filesystem is mounted nowhere. Else, the kernel has it mounted already, and a second mount shows the
+    /// same filesystem. The list has the other mount namespaces in which it is seen, and may be empty.
     pub alive: Option<Vec<Elsewhere>>,
 }
 
@@ -148,7 +149,7 @@ impl Mount {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grow {
-    /// Do not grow: the filesystem fills its volume, or must not be written.
+    /// Do not grow: the filesystem fills its volume, must not be written, or cannot have that size yet.
     Not,
     /// Before the mount: the kernel does not grow a mounted ext2.
     Before,

@@ -10,6 +10,7 @@ use crate::names::Filesystem;
 pub enum Doubt {
     /// A tag says that this filesystem was here.
     Recorded(Filesystem<String>),
+    /// A mark of content that blkid knows, though blkid has not named that content.
     Mark(String),
     Backup(Backup),
     /// A byte that is not zero, at this offset: in the part that lvcreate zeroes, or in a volume too small for blkid's
@@ -18,7 +19,8 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    /// Names these doubts in a permission to format, which covers only them. Fits into a tag: lvm(8), "TAGS".
+    /// The names of these doubts, for the tag that permits to format the volume in spite of them and of no others. Has
+    /// only characters that LVM allows in a tag: lvm(8), "TAGS".
     pub fn names(doubts: &[Self]) -> String {
         let names = doubts.iter().map(|doubt| match doubt {
             Self::Recorded(Filesystem { fs, uuid }) => format!("record-{fs}-{uuid}"),
@@ -36,8 +38,8 @@ impl Doubt {
             .collect()
     }
 
-    /// Whether a killed mke2fs could have left this, and nobody has mounted the filesystem since. Signs of a mount
-    /// outweigh each tag, since vgcfgrestore(8) can bring back old tags.
+    /// Whether a killed mke2fs could have left this, and nobody has mounted the filesystem since. If there are signs of
+    /// a mount, no tag makes the answer yes, since vgcfgrestore(8) can bring back old tags.
     pub fn may_be_unfinished(&self) -> bool {
         match self {
             Self::Backup(backup) => backup.is_unused,

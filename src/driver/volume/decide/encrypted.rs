@@ -1,10 +1,10 @@
-//! Decides for a volume that is encrypted, half encrypted, or to be encrypted. Pure. Such a volume has two layers:
-//! a LUKS2 header, and the filesystem inside.
+//! Decides for a volume that is encrypted, or is to be encrypted, or whose encryption was cut short. Pure. Such a
+//! volume has two layers: a LUKS2 header, and the filesystem inside.
 //!
-//! A fresh LUKS2 volume holds noise inside, so no rule asks whether the inside is blank. There are two ways to mkfs:
+//! A fresh LUKS2 volume holds noise inside, so no rule asks whether the inside is blank. mkfs runs in two cases:
 //! - The same call made the LUKS2 header just before.
-//! - The volume's tag says that an earlier call was cut short between header and filesystem. The header was opened, and
-//!   there is no known signature inside.
+//! - The volume's tag says that an earlier call was cut short between header and filesystem. The volume is open, and
+//!   inside there is no known signature, or only what a killed mkfs left.
 //!
 //! Once a filesystem is recorded, nothing here leads to mkfs.
 
@@ -114,8 +114,8 @@ fn is_usable_as(header: &Header, uuid: &str) -> bool {
     header.is_usable() && header.uuid.as_deref() == Some(uuid)
 }
 
-/// Makes again what a killed call left half made. With `uuid`: header and filesystem. Without: only the filesystem,
-/// inside the open header.
+/// Decides to make again what a killed call left half made. With `uuid`: the header, with this UUID, and the
+/// filesystem. Without `uuid`: only the filesystem, inside the open volume.
 fn made_again(facts: &Facts, uuid: Option<&str>, volume: &Volume, wish: &Wish) -> Ruling {
     let making = volume.record.making_in_luks();
     let fs = making.and_then(|(fs, _)| FsType::parse(fs).ok());
@@ -128,7 +128,7 @@ fn made_again(facts: &Facts, uuid: Option<&str>, volume: &Volume, wish: &Wish) -
     }
 }
 
-/// The last arm for a volume that is to be encrypted: luksFormat, then mkfs.
+/// The last rule for a volume that is to be encrypted: permits luksFormat, then mkfs. `uuid`: see [`Making::InLuks`].
 pub fn encrypt(facts: &Facts, fs: FsType, uuid: Option<String>, wish: &Wish) -> Ruling {
     let size = facts.volume().map(|volume| volume.size);
     if let Some(size) = size.filter(|size| *size <= HEADER_SIZE) {
@@ -143,7 +143,8 @@ fn require_key(wish: &Wish) -> Result<(), Reason> {
     wish.has_key.then_some(()).ok_or(Reason::NoKey)
 }
 
-/// Decides if the header agrees with the record.
+/// Decides for a volume whose header is the recorded one: whether to open the volume, or, if it is open, by what is
+/// inside.
 fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling {
     let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());
     let is_mounted = facts.is_mounted_here();
@@ -179,7 +180,7 @@ fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling 
     )?;
     let is_used = is_mounted || matches!(content, Content::Claimed(_));
     if !is_used && tells_too_much(table, wish.allow_discards) {
-        // A person opened the volume in this way, or a killed call did so before the node's config was changed.
+        // A person opened the volume with discards, or a killed call did so before the node's config was changed.
         require_key(wish)?;
         return Ok(Decision::Open {
             read_only: !may_be_written,
@@ -196,7 +197,7 @@ fn require_room_for_data(header: &Header, volume: &Volume) -> Result<(), Reason>
     if volume.size.get() > begins {
         return Ok(());
     }
-    // One sector more, since LVM's sizes are whole sectors.
+    // The smallest size with room for data: one sector more, since LVM's sizes are whole sectors.
     Err(Reason::Reduced {
         what: "LUKS2 header",
         has: volume.size,
@@ -255,13 +256,13 @@ fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> 
     }
 }
 
-/// How a message begins to name a header that can be opened: its UUID follows.
+/// The words of a message for a header that can be opened. The header's UUID follows them.
 pub const WHOLE_LUKS2: &str = "the LUKS2 header ";
 
-/// How a message names a header that nobody can open.
+/// The words of a message for a header that nobody can open.
 pub const DAMAGED_LUKS2: &str = "a damaged LUKS2 header";
 
-/// How a message names content without a known signature: noise, or zeros.
+/// The words of a message for content without a known signature: noise, or zeros.
 pub const NOISE: &str = "no known signature";
 
 /// Names a header for a message. The volume's record may name another header, or none.

@@ -29,8 +29,7 @@ pub struct Facts {
     pub outgrown: Option<Bytes>,
     /// Whether LVM's answer is from before this call activated the volume.
     pub listed_inactive: bool,
-    /// Whether no lvcreate of a killed call is at work on the volume any more. Such an lvcreate may still wipe the
-    /// volume.
+    /// Whether it is certain that the lvcreate of a killed call has ended. Until it ends, it may still wipe the volume.
     pub lvcreate_ended: bool,
     /// The group or pool in which to create the volume.
     pub room: Option<Room>,
@@ -50,9 +49,10 @@ pub struct Facts {
     pub read_only: bool,
     /// If all disks of the volume are read-only: the first of them.
     pub read_only_disk: Option<String>,
-    /// Disks that the device is on, and that are not in the volume's group. Looked at only if LVM misses no disk of the
-    /// volume, and the device cannot be read or LVM has printed a warning.
+    /// Disks that the device is on, and that are not in the volume's group. Looked at only if the device cannot be read
+    /// or LVM has printed a warning, and never if LVM itself misses a disk of the volume.
     pub astray: BTreeSet<String>,
+    /// The time of the look, in seconds since 1970.
     pub now: u64,
 }
 
@@ -70,7 +70,8 @@ pub enum Lvm {
         volume: Box<Volume>,
         /// The volume's thin pool. `None`: it is in no pool, or is only to be read.
         pool: Option<Pool>,
-        /// Whether a killed LVM command left a table that the kernel does not use yet.
+        /// Whether a killed LVM command left a device-mapper table that is loaded, and that the kernel does not use
+        /// yet.
         unused_table: bool,
         /// Whether data is lost: it was on a missing disk, and no other disk has a copy.
         is_lost: bool,
@@ -142,7 +143,7 @@ pub struct FilesystemState {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sectors {
     pub filesystem: Bytes,
-    /// The size of the device's sectors: that of the disk with the largest.
+    /// The size of the device's sectors. If its disks have different sizes, the largest counts.
     pub device: Bytes,
     /// LVM's disks below the device whose sectors are larger than the filesystem's.
     pub larger: Vec<String>,
@@ -153,7 +154,7 @@ pub struct Sectors {
 pub struct Ground {
     /// The size of the volume's own device. `None`: the kernel does not tell.
     pub device: Option<Bytes>,
-    /// `None`: all disks of the node have the same sectors, or no filesystem is seen on the volume.
+    /// `None`: all devices of the node have sectors of 512 bytes, or no filesystem is seen on the volume.
     pub sectors: Option<Sectors>,
     /// The only disks of the group that the volume may grow onto. `None`: all of them.
     pub disks: Option<Fitting>,
@@ -168,7 +169,8 @@ pub struct Ground {
 /// are not too large for the volume's filesystem.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fitting {
-    /// The largest sector that the volume's filesystem allows. `None`: no device of the node has larger ones.
+    /// The largest sector that the volume's filesystem can use. `None`: it can use the sectors of every device of the
+    /// node.
     pub sector: Option<Bytes>,
     pub disks: Vec<PathBuf>,
     /// The free space on these disks.
@@ -184,7 +186,7 @@ pub struct Fitting {
 pub struct ShortDisk {
     pub path: PathBuf,
     pub size: Bytes,
-    /// The size that the disk has by LVM's metadata.
+    /// The disk's size by LVM's metadata.
     pub end: Bytes,
 }
 

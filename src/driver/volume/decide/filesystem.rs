@@ -1,4 +1,5 @@
-//! Decides for a filesystem, on a volume or inside an encrypted one. Pure; [`make`] is the very last arm.
+//! Decides for a filesystem, on a volume or inside an encrypted one. Pure. [`permit_make`] is the last rule, which
+//! permits mkfs.
 
 use super::decision::{Decision, Grow, Making, Mount, Ruling};
 use super::facts::{Facts, FilesystemState};
@@ -12,8 +13,8 @@ use crate::lvm::Volume;
 use crate::names::{Bytes, Filesystem, FsType};
 use crate::volume::device::Failure;
 
-/// A filesystem smaller than its volume by this much was not grown with it. Alignment and whole block groups
-/// leave less than this unused.
+/// A filesystem that leaves at least this many bytes of its device unused is to be grown. Alignment and whole block
+/// groups leave less than this.
 const WORTH_GROWING: u64 = 1 << 20;
 
 /// Decides for a device that is claimed: by a mount in another mount namespace, or by an unknown user.
@@ -25,8 +26,8 @@ pub fn of_claimed(
 ) -> Ruling {
     let openers = facts.openers.clone().unwrap_or_default();
     let is_hosts = openers.elsewhere.iter().any(|other| other.hosts);
-    // A second mount of a mounted filesystem shows the same filesystem. Only the driver's tag proves that it is this
-    // volume's filesystem. A mount of the host's own is never shared with a pod.
+    // A second mount of a mounted filesystem shows the same filesystem. Only the driver's tag proves that the mounted
+    // filesystem is this volume's. A mount of the host's own is never shared with a pod.
     let made = volume.record.made.as_ref();
     let ours = found.filter(|found| made.is_some_and(|made| made.uuid == found.uuid) && !is_hosts);
     let (Some(filesystem), true) = (ours, facts.is_mounted_here() || openers.is_mounted()) else {
@@ -140,8 +141,8 @@ fn require_small_blocks(facts: &Facts, found: &FilesystemState) -> Result<(), Re
     })
 }
 
-/// Whether and when the filesystem is grown to the size of its device. It is smaller if somebody extended the volume
-/// while it was mounted nowhere.
+/// Whether and when the filesystem is grown to the size of its device. The filesystem is smaller than its device if
+/// somebody extended the volume while it was mounted nowhere.
 fn growth_at_mount(found: &FilesystemState, wish: &Wish) -> Grow {
     let fs = found.filesystem.fs;
     let missing = found.device.get().saturating_sub(found.covers.get());
@@ -154,9 +155,9 @@ fn growth_at_mount(found: &FilesystemState, wish: &Wish) -> Grow {
     }
 }
 
-/// Whether the record of a filesystem that was found waits until all disks of the group are there. If LVM's metadata
+/// Whether the driver records a found filesystem only later, when all disks of the group are there. If LVM's metadata
 /// changes while a disk is missing, LVM does not use that disk when it is back (vgextend(8), `--restoremissing`). If a
-/// tag would allow mkfs, the record does not wait.
+/// tag would allow mkfs, the driver does not wait.
 fn waits(facts: &Facts, volume: &Volume) -> bool {
     volume.missing > 0 && !volume.record.may_allow_mkfs(facts.now)
 }
@@ -171,13 +172,13 @@ pub fn require_kind(is_encrypted: bool, wish: &Wish) -> Result<(), Reason> {
     }
 }
 
-/// True if no other pod may mount this failed filesystem. Unless it is shut down, a pod may still mount it to read, so
-/// that its data can be saved.
+/// True if the call may not mount a filesystem that failed in this way. Unless the filesystem was shut down, a pod may
+/// still mount it read-only, so that its data can be saved.
 pub fn is_harmed(failure: Failure, wish: &Wish) -> bool {
     wish.purpose == Purpose::Filesystem && (failure == Failure::ShutDown || !wish.read_only)
 }
 
-/// The last arm: mkfs. Fails while anybody has the device open, even to read it only.
+/// The last rule before mkfs. Fails while anybody has the device open, even only to read it.
 pub fn permit_make(facts: &Facts, fs: FsType, how: Making) -> Ruling {
     if facts.is_mounted_here() {
         return Err(Reason::InUse(Vec::new()));

@@ -1,12 +1,12 @@
-//! Decides by LVM's answer from before a call activated the volume, where that is enough: then LVM is asked only once.
+//! Decides by LVM's answer from before the call activated the volume. If that answer is enough, LVM is asked only once.
 
 use super::decision::{Decision, Level};
 use super::facts::Facts;
 use super::wish::{Purpose, Wish};
 use crate::lvm::Volume;
 
-/// By an answer from before the activation, only one decision stands: to mount the recorded filesystem. For any other,
-/// LVM is asked again.
+/// Keeps a decision, made by LVM's answer from before the activation, to mount the recorded filesystem or to look at
+/// another level. Replaces any other decision: LVM is asked again.
 pub fn by_listing(decision: Decision, facts: &Facts, wish: &Wish) -> Decision {
     let is_known = || {
         let volume = facts.volume();
@@ -33,8 +33,8 @@ pub fn by_listing(decision: Decision, facts: &Facts, wish: &Wish) -> Decision {
     }
 }
 
-/// Whether LVM's row of the inactive volume is enough to mount it: the volume is recorded and plain, and depends on no
-/// other volume or node.
+/// Whether LVM's row of the inactive volume is enough to mount it: its tags record a filesystem that is not encrypted,
+/// and the volume depends on no other volume or node.
 pub fn is_known_inactive(volume: &Volume, wish: &Wish) -> bool {
     let record = &volume.record;
     wish.purpose == Purpose::Filesystem

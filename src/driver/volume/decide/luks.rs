@@ -35,7 +35,7 @@ const SALT: RangeInclusive<usize> = 32..=32;
 const DIGEST: RangeInclusive<usize> = 20..=64;
 
 /// Fails if `cryptsetup reencrypt` was begun and has not ended. Such a header is valid, and has two keys. Runs before
-/// every other check of a header, since the advice of the others would be wrong here. Source: cryptsetup's
+/// every other check of a header, since the advice of the other checks would be wrong here. Source: cryptsetup's
 /// `lib/luks2/luks2_json_metadata.c`, `requirements_flags`: `online-reencrypt`, `online-reencrypt-v2` and so on.
 pub fn require_no_reencryption(header: &Header) -> Result<(), Reason> {
     let layouts = header.layouts.iter().flatten();
@@ -51,9 +51,9 @@ pub fn require_no_reencryption(header: &Header) -> Result<(), Reason> {
     Ok(())
 }
 
-/// A LUKS2 header has no MAC: whoever can write to the disk can write one that encrypts with a key of theirs, or not at
-/// all. Fails unless each copy of the header encrypts the whole volume, and its key, as the driver does. Unknown
-/// members are refused, since they may change the meaning of the others.
+/// Fails unless each copy of the header encrypts the whole volume, and its key, as the driver does. A LUKS2 header has
+/// no MAC: somebody who can write to the disk can write a header that encrypts with their own key, or not at all. Fails
+/// also if a member is unknown, since it may change the meaning of others.
 pub fn require_cipher(header: &Header) -> Result<(), Reason> {
     let odd = header.layouts.iter().find_map(|layout| match layout {
         Ok(layout) => odd_of_layout(layout),

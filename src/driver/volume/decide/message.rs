@@ -79,7 +79,7 @@ impl Reason {
                  --list`), or a process in another PID namespace or with very many open files (`fuser -v \
                  {device}`), and close the device there"
             ),
-            // This mount may be a pod's: whoever unmounts it may take a pod's data away.
+            // This mount may be a pod's, so the message does not advise to unmount it: that may take a pod's data away.
             Self::HostMount { at, pods: true } => format!(
                 "{id} is mounted by the host itself at {at}, and pods may have it there or elsewhere. If a container \
                  runtime made that mount for a virtual machine, add the runtime's directory to `runtime_dirs` in \

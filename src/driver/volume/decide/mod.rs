@@ -1,5 +1,6 @@
-//! Decides what may be done with a volume. Pure: no file here reads a disk, a clock or the config. From
-//! [`facts`] and a [`Wish`] the [`rules`] make a [`Decision`], or a [`Reason`] against it.
+//! Decides what may be done with a volume. Pure: no file here reads a disk, a clock or the config. From the [`facts`]
+//! about a volume and a [`Wish`], the [`rules`] make a [`Decision`]. To refuse a volume is a decision, too: it has a
+//! [`Reason`].
 
 mod advice;
 mod content;

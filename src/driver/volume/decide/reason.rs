@@ -42,10 +42,10 @@ pub enum Reason {
         unlocked: Option<Unlocked>,
     },
     Loop(Vec<String>),
-    /// These processes have it open and can write to it.
+    /// These processes have the volume open and can write to it.
     Open(Vec<Opener>),
     OpenUnseen,
-    /// `pods`: a pod has the volume mounted, too, or this mount may be a pod's.
+    /// `pods`: whether a pod may have the volume mounted, by this mount or another.
     HostMount {
         at: PathBuf,
         pods: bool,
@@ -109,8 +109,8 @@ pub enum Reason {
         volume: Bytes,
     },
     Suspended(String),
-    /// An encrypted volume is open, and it or the device inside is suspended. LVM would wait, too, since it reads the
-    /// device inside.
+    /// An encrypted volume is open, and it or the device inside is suspended. LVM cannot be asked: it reads the device
+    /// inside, and would wait.
     SuspendedInside(String),
     NoPool(LvId),
     PoolFull {
@@ -150,7 +150,7 @@ pub enum Reason {
     /// The volume holds a plain filesystem, and the pod wants an encrypted one.
     NotEncrypted,
     NoKey,
-    /// Header or kernel do not encrypt the volume as the driver does.
+    /// The LUKS2 header, or the kernel's table, does not encrypt the volume as the driver does.
     Cipher(Foreign),
     /// `cryptsetup reencrypt` was begun and has not ended.
     Reencryption,
@@ -190,7 +190,7 @@ pub enum Reason {
     },
     /// Only a part of the filesystem is on this volume.
     SeveralDevices(FsType),
-    /// Whether only the kernel has it read-only.
+    /// `overridden`: the volume is read-only only in the kernel, and writable by LVM's metadata.
     ReadOnlyVolume {
         overridden: bool,
     },
@@ -203,7 +203,8 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Whether something is broken, also if the volume belongs to no pod.
+    /// Whether the reason is a fault even of a volume that is not the driver's. For such a volume, the other reasons
+    /// are no faults.
     pub fn is_broken(&self) -> bool {
         matches!(
             self,

@@ -1,6 +1,6 @@
 //! The one place that decides what may be done with a volume. Pure: the same facts and the same wish give the same
-//! decision. The rules run from the cheapest facts to the dearest. The dearest is the content of the device: its rules
-//! are in `content`.
+//! decision. The rules run from the cheapest facts to the most expensive ones. The most expensive fact is the content
+//! of the device: its rules are in `content`.
 
 use super::content::of_content;
 use super::decision::{Decision, Level, Ruling};
@@ -16,7 +16,7 @@ use crate::lvm::{LeaseState, Merge, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, VgName};
 
-/// Applies every rule that keeps data from being lost.
+/// Decides what to do for the wish, by the facts so far. Applies every rule that keeps data from being lost.
 pub fn decide(facts: &Facts, wish: &Wish) -> Decision {
     let decision = of_all(facts, wish).unwrap_or_else(Decision::Refuse);
     if facts.listed_inactive {
@@ -26,7 +26,8 @@ pub fn decide(facts: &Facts, wish: &Wish) -> Decision {
     }
 }
 
-/// The rules, from cheap facts to dear ones. [`of_content`] has the rules about the content of the device.
+/// The rules, from the cheapest facts to the most expensive ones. [`of_content`] has the rules about the content of the
+/// device.
 fn of_all(facts: &Facts, wish: &Wish) -> Ruling {
     if let Some(why) = &wish.not_allowed {
         return Err(Reason::NotAllowed(why.clone()));
@@ -57,7 +58,7 @@ fn of_all(facts: &Facts, wish: &Wish) -> Ruling {
     let Some(volume) = facts.volume() else {
         return Ok(Decision::Look(Level::Content));
     };
-    // If the record says encrypted, the volume is. If not, only its content tells.
+    // If the tags record a LUKS2 header, the volume is encrypted. If they do not, only its content tells.
     if volume.record.luks.is_some() {
         require_kind(true, wish)?;
     }
@@ -77,7 +78,7 @@ fn of_all(facts: &Facts, wish: &Wish) -> Ruling {
 
 /// Decides by the volume's users and mounts. `None`: the next rules decide.
 fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, Reason> {
-    // A volume is extended wherever it is mounted.
+    // For a call that grows the volume, a mount decides nothing: the volume grows wherever it is mounted.
     let is_to_be_mounted = wish.purpose == Purpose::Filesystem;
     match &uses.there {
         Some(There::Another(what)) => return Err(Reason::AnotherIsThere(what.clone())),
@@ -89,8 +90,8 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
     }
     for user in users(facts) {
         match user {
-            // LVM knows whether the volume has the driver's record. With a record, a mount that a runtime made for a
-            // pod is no use by the host; and an operator may mount by hand anywhere, even twice.
+            // LVM's answer has the driver's record. If a filesystem is recorded, a mount that a runtime made for a pod
+            // is no use by the host, and an operator may mount the volume by hand anywhere, even twice.
             User::HostMount { pods, .. } if (wish.by_hand || pods) && facts.lvm.is_none() => {
                 return Ok(Some(Decision::Look(Level::Lvm)));
             }
@@ -122,7 +123,7 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
         return Ok(None); // LVM tells whether it may be resumed.
     }
     // Two `PersistentVolume`s name this volume. kubelet unmounts no global mount while it sees another mount of the
-    // device. So the volume has one global mount, and the pods of both are bound from it. Source: kubelet's
+    // device. So the volume gets no second global mount: the first serves the pods of both. Source: kubelet's
     // `pkg/volume/util`, `GetDeviceMountRefs`.
     if is_to_be_mounted && wish.global && uses.mounts.iter().any(|mounted| mounted.global) {
         return Ok(Some(Decision::Ready));
@@ -131,8 +132,8 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
     Ok(from.cloned().map(Decision::Bind))
 }
 
-/// Keeps the mount that is already at the directory, if its kind, its type and its access are as asked. Its flags may
-/// be missing, if a call was killed before it set them.
+/// Decides for a volume that is already mounted at the directory. Keeps that mount if it is as the wish says: encrypted
+/// or plain, of which type, writable or not. If flags are missing, decides to set them.
 fn keep(row: &Row, uses: &Uses, wish: &Wish) -> Ruling {
     require_kind(uses.inside.is_some(), wish)?;
     require_type(&row.fs_type, wish)?;
@@ -154,9 +155,9 @@ fn writes_through(row: &Row, wish: &Wish) -> bool {
     wish.purpose == Purpose::Filesystem && !wish.read_only && row.is_filesystem_read_only()
 }
 
-/// The mount to bind from, which shows the whole filesystem. A mount in kubelet's directories is preferred to others,
-/// then the global mount of this pod's volume, then a writable mount. If the pod names a btrfs subvolume, mounts of
-/// other pods may show another subvolume. Then only the global mount of this pod's volume is sure to fit.
+/// The mount to bind from. The global mount of this pod's volume fits, and each mount that shows the whole filesystem.
+/// If the pod names a btrfs subvolume, only that global mount fits, since other mounts may show another subvolume.
+/// Mounts in kubelet's directories come first, then that global mount, then writable mounts. `None`: no mount fits.
 fn best<'a>(mounts: &'a [Mounted], wish: &Wish) -> Option<&'a Row> {
     let is_another = |row: &Row| wish.subvolume && row.fs_type == "btrfs";
     let fits = |one: &&Mounted| one.own_global || (one.row.is_whole() && !is_another(&one.row));
@@ -226,8 +227,8 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Rea
     Ok(None)
 }
 
-/// Fails if LVM may have given a part of the device to another volume: each would overwrite the other. An lvextend
-/// could even make the device smaller than its filesystem.
+/// Fails if LVM may have given a part of the device to another volume: the two volumes would overwrite each other's
+/// data. An lvextend could even make the device smaller than its filesystem.
 fn require_own_space(volume: &Volume, outgrown: Option<Bytes>, wish: &Wish) -> Result<(), Reason> {
     match outgrown {
         Some(device) if !wish.read_only => Err(Reason::LargerDevice {
@@ -249,8 +250,8 @@ fn require_lasting(volume: &Volume, wish: &Wish) -> Result<(), Reason> {
     }
 }
 
-/// Fails if the volume's thin pool has failed: it answers nothing then. Unless the volume is only to be read, fails also if
-/// its cache has failed: the cache may lose writes.
+/// Fails if the volume's thin pool has failed: a failed pool answers nothing. If the volume is to be written, fails
+/// also if its cache has failed: the cache may lose writes.
 pub fn require_sound(volume: &Volume, is_to_be_read: bool) -> Result<(), Reason> {
     let health = volume.health.clone();
     match (volume.pool_id(), volume.cache()) {
@@ -262,13 +263,13 @@ pub fn require_sound(volume: &Volume, is_to_be_read: bool) -> Result<(), Reason>
     }
 }
 
-/// Whether this health of a cache means that it keeps no writes any more. A `partial` cache may be whole. Source: lvm2
+/// Whether a cache with this health may lose writes. A `partial` cache may still be whole. Source: lvm2
 /// lib/report/report.c, `_lvhealthstatus_disp`.
 fn is_of_cache(health: &str) -> bool {
     ["failed", "metadata_read_only", "error"].contains(&health)
 }
 
-/// Fails unless this node has the lock of a volume in a shared group, or may try to get it.
+/// Fails unless this node has lvmlockd's lock of a volume in a shared group, or may try to get that lock.
 pub fn require_lease(locks: &LeaseState, vg: &VgName, is_active: bool) -> Result<(), Reason> {
     if let Some(obstacle) = locks.obstacle(vg) {
         return Err(Reason::NoLocks(obstacle));
@@ -293,7 +294,7 @@ fn of_growth(facts: &Facts, volume: &Volume, size: Bytes, wish: &Wish) -> Ruling
     let Some(ground) = &facts.ground else {
         return Ok(Decision::Look(Level::Ground));
     };
-    // Sectors that are too large may be why the filesystem has failed, so they come first.
+    // Sectors that are too large may be why the filesystem has failed, so this check comes first.
     if let Some(sectors) = &ground.sectors {
         require_sectors(sectors)?;
     }

@@ -46,7 +46,7 @@ pub fn absent(room: Option<&Room>, wish: &Wish) -> Ruling {
     Ok(Decision::Create(whole))
 }
 
-/// The size that a volume of the group gets: whole extents, for which the group must have room.
+/// The size that a new volume of the group gets: `size` in whole extents. Fails if the group has no room for them.
 fn size_of_new(size: Bytes, group: &Group, wish: &Wish) -> Result<Bytes, Reason> {
     let spread = Spread::of_options(&wish.group.lvcreate_options);
     let whole = spread.whole(size, group.extent);
@@ -65,7 +65,8 @@ fn size_of_new(size: Bytes, group: &Group, wish: &Wish) -> Result<Bytes, Reason>
     Ok(whole)
 }
 
-/// The size that a thin volume gets, which takes nothing from the group.
+/// The size that a new thin volume gets: `size` in whole extents. The volume takes nothing from the group, so only the
+/// pool must be usable.
 fn size_of_new_thin(size: Bytes, pool: &Pool, wish: &Wish) -> Result<Bytes, Reason> {
     let whole = match pool {
         Pool::Seen(pool) => Spread::LINEAR.whole(size, pool.extent),
@@ -84,8 +85,8 @@ pub fn require_sectors(sectors: &Sectors) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Decides whether to extend the volume to `size`, on disks that have the space, and sectors that its filesystem
-/// allows. A volume never becomes smaller.
+/// Decides whether to extend the volume to `size`, onto disks that have the space, and whose sectors its filesystem can
+/// use. A volume never becomes smaller.
 pub fn of_size(volume: &Volume, size: Bytes, ground: &Ground, wish: &Wish) -> Ruling {
     let is_large = size <= volume.device_size();
     // A failed lvextend may have changed LVM's metadata, but not the device.
@@ -148,7 +149,8 @@ fn require_allowed(size: Bytes, wish: &Wish) -> Result<(), Reason> {
     }
 }
 
-/// Fails if the group has too little room, or if less than the reserve would remain of `free`.
+/// Fails if the group has too little room, or if less than the reserve would remain of `free`, the group's whole free
+/// space.
 fn require_room(needed: Needed, free: Bytes, wish: &Wish) -> Result<(), Reason> {
     let (more, reserve) = (needed.more, wish.group.reserve);
     if needed.free < more {
@@ -164,7 +166,7 @@ fn require_room(needed: Needed, free: Bytes, wish: &Wish) -> Result<(), Reason> 
     Ok(())
 }
 
-/// Fails if volumes of this thin pool may not be written.
+/// Fails if the thin pool is missing, too full, or has failed: its volumes may not be written then.
 pub fn require_usable_pool(pool: &Pool, wish: &Wish) -> Result<(), Reason> {
     let limit = wish.pool_limit;
     let pool = match pool {

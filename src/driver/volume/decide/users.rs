@@ -1,4 +1,4 @@
-//! Who has a volume. Each user may be a reason to refuse the volume, depending on the wish.
+//! Who uses a volume. Each user may be a reason to refuse the volume, depending on the wish.
 
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ impl From<User> for Reason {
     }
 }
 
-/// Everyone who has the volume, as far as `facts` say, except kubelet's mounts in this mount namespace.
+/// Everyone who uses the volume, as far as `facts` say. Mounts for pods, in this mount namespace, do not count.
 pub fn users(facts: &Facts) -> Vec<User> {
     let mut users = Vec::new();
     if let Some(uses) = &facts.uses {
@@ -67,7 +67,7 @@ pub fn users(facts: &Facts) -> Vec<User> {
     let Some(openers) = &facts.openers else {
         return users;
     };
-    // Swap, and a device on top, have it open too.
+    // Swap, or a device on top, also has the volume open, so it may be the unseen opener.
     let is_hosts = matches!(users.first(), Some(User::Swap | User::Below { .. }));
     if !openers.elsewhere.is_empty() {
         users.push(User::InUse(openers.elsewhere.clone()));

@@ -11,6 +11,8 @@ use crate::volume::device::{Failure, Inside};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Uses {
+    /// What is mounted at the call's directory, or at the global directory of its pod's volume. `None`: nothing, or the
+    /// call has no directory.
     pub there: Option<There>,
     /// The volume's mounts in the driver's mount namespace.
     pub mounts: Vec<Mounted>,
@@ -20,9 +22,9 @@ pub struct Uses {
     pub holders: Vec<String>,
     /// The device inside, if an encrypted volume is open. The other fields are about that device then.
     pub inside: Option<Inside>,
-    /// The device on top that somebody other than the driver has opened with cryptsetup.
+    /// The LUKS device on top of the volume, if somebody other than the driver has opened it.
     pub unlocked: Option<Unlocked>,
-    /// The device-mapper name of the suspended device: its own, or one that it is built on.
+    /// The device-mapper name of the suspended device: the volume's device, or a device below it.
     pub suspended: Option<String>,
     /// How the mounted filesystem failed. `None`: no failure is seen, or no decision needs this.
     pub failure: Option<Failure>,
@@ -49,9 +51,9 @@ pub struct Mounted {
     pub row: Row,
     /// Whether the mount is in one of kubelet's directories.
     pub kubelets: bool,
-    /// Whether a container runtime made the mount from a pod's, for a virtual machine.
+    /// Whether a container runtime made the mount from a pod's mount, for a virtual machine.
     pub runtimes: bool,
-    /// Whether it is a global mount of kubelet's, one for all pods of a volume name.
+    /// Whether it is a global mount, which kubelet makes once for all pods of a volume name.
     pub global: bool,
     /// Whether it is the global mount for the volume name of this call.
     pub own_global: bool,

@@ -8,7 +8,7 @@ use crate::config::VolumeGroup;
 use crate::mount::Row;
 use crate::names::{Bytes, FsType, LvName};
 
-/// A call's request, with the node's config applied.
+/// What a call or a person wants of a volume, with the node's config applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // each is asked for by itself
 pub struct Wish {
@@ -44,8 +44,8 @@ pub struct Wish {
 }
 
 impl Wish {
-    /// The flags for the mount in `row`, or for a bind from it: the mount's own flags and the wished ones. Only the wish
-    /// decides about read-only.
+    /// The flags that the mount `row`, or a bind from it, is to have: the flags that it has, and those of this wish.
+    /// Read-only is an exception: only the wish decides that.
     pub fn restrictions(&self, row: &Row) -> MsFlags {
         let fs = FsType::parse(&row.fs_type).ok();
         let asked = fs.and_then(|fs| self.restrictions.get(&fs));
@@ -54,7 +54,7 @@ impl Wish {
         flags
     }
 
-    /// The thin pool in which the volume would be created.
+    /// The thin pool in which the volume would be created. `None`: in no pool.
     pub fn thin_pool(&self) -> Option<&LvName> {
         self.group.thin_pool.as_ref().or(self.asked_pool.as_ref())
     }
@@ -62,9 +62,10 @@ impl Wish {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Only that the volume is active.
+    /// The volume is to be active, and no more.
     Device,
+    /// The volume's filesystem is to be mounted at a directory.
     Filesystem,
-    /// The volume grown to at least this size, and its filesystem with it.
+    /// The volume and its filesystem are to have at least this size.
     Size(Bytes),
 }
