@@ -16,7 +16,7 @@ use crate::volume::{
 
 /// `expandfs <options> <device> <dir> <new> <old>` and `expandvolume <options> <dir> <new> <old>`: makes the volume and
 /// the filesystem on it at least `size` large, while it is mounted. Never shrinks, and may be repeated. Each of the two
-/// does all of this, because kubelet's controller never calls `expandvolume`.
+/// call-outs does all of this, because kubelet's controller never calls `expandvolume`.
 pub fn run(mut job: Job, size: Bytes) -> Result<Reply> {
     job.wish.purpose = Purpose::Size(size);
     job.wish.read_only = false;
@@ -55,8 +55,8 @@ fn grow_all(
         let size = decision.extends_to().unwrap_or(volume.size);
         require_fit(job.subject, device, size)?;
     }
-    // LVM's commands keep only standard input of what they inherit, so they can hold only one lock: the group's. The
-    // volume's lock is not needed there, since LVM itself lets nobody else change the volume meanwhile.
+    // Of the open files that they inherit, LVM's commands keep only standard input. So they can hold only one lock: the
+    // group's. The volume's lock is not needed there, since LVM itself lets nobody else change the volume meanwhile.
     let group = locks.group.take();
     let size = match *decision {
         Decision::Extend(size) => {
@@ -145,8 +145,8 @@ fn grow_inside(subject: Subject, inside: &Device, lock: &Lock) -> Result<()> {
         })
 }
 
-/// Grows the filesystem by one of its writable mounts: the one at the call's directory, or else another. If it cannot
-/// grow now, returns a text that says when it will.
+/// Grows the filesystem through a writable mount: the mount at the call's directory, or else another. If the filesystem
+/// cannot grow now, returns a text that says when it will.
 fn grow_mounted(
     job: &Job,
     uses: Option<&Uses>,
@@ -170,7 +170,7 @@ fn grow_mounted_at(
     lock: &Lock,
 ) -> Result<Option<&'static str>> {
     let Subject { host, id, .. } = job.subject;
-    // The tools of xfs and btrfs go by this path, and another mount may be there after the wait for LVM's lock.
+    // The tools of xfs and btrfs get this path, and another mount may be there after the wait for LVM's lock.
     if host.kernel.mount_id(&row.mount_point).ok() != Some(row.id) {
         return Ok(Some("when it is mounted again"));
     }

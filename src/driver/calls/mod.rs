@@ -45,7 +45,7 @@ pub fn named(name: impl AsRef<OsStr>) -> Option<(&'static str, &'static str)> {
 /// The option of a call-out by hand that prints each step on standard error.
 pub const VERBOSE: &str = "--verbose";
 
-/// Whether a person wrote these words: kubelet never writes such a word.
+/// Whether a person wrote these words: one of them is a word that kubelet never writes.
 pub fn is_by_hand(words: &[OsString]) -> bool {
     let mut before: &OsStr = OsStr::new("");
     words.iter().any(|word| {
@@ -60,7 +60,7 @@ pub fn is_by_hand(words: &[OsString]) -> bool {
     })
 }
 
-/// Answers a call: parses all of its words first, then makes the node match the call.
+/// Answers a call: parses all of its words first, then does what the call asks for.
 pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> {
     let words = in_utf8(args)?;
     let Some((name, words)) = words.split_first() else {
@@ -134,8 +134,8 @@ fn is_here(host: &Host, config: &Loaded, node: &str) -> bool {
     }
 }
 
-/// Parses a directory that kubelet names: an absolute path, without `.` and `..`. The error does not repeat the word,
-/// since a secret may stand in the wrong place. No error here repeats a word of the call.
+/// Parses a directory that kubelet names: an absolute path, without `.` and `..`. No error in this file repeats an
+/// argument of the call, since a secret may stand in the wrong place.
 fn directory(word: &str) -> Result<PathBuf> {
     const LONGEST: usize = 4095; // PATH_MAX less its NUL
     let path = Path::new(word);
@@ -167,9 +167,9 @@ fn device_of(word: &str) -> Result<&str> {
     Ok(word)
 }
 
-/// `init`: says what the driver can do. Starts no process, since kubelet holds a lock meanwhile for which every volume
-/// of the node waits. If the config cannot be read, the reply only says so: a failure would unload the driver while
-/// volumes are mounted.
+/// `init`: says what the driver can do. Starts no process: kubelet holds a lock until `init` answers, and every volume
+/// of the node waits for that lock. If the config cannot be read, the reply only says so: a failure would unload the
+/// driver while volumes are mounted.
 fn init(config: &Loaded) -> Reply {
     let known = &config.config;
     let reply = Reply {

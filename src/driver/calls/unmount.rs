@@ -36,9 +36,9 @@ pub fn unmount(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
         }
         device = device.or(cleared);
     }
-    // In attach mode, `detach` follows the end of the global mount, but the driver cannot rely on that. A kubelet from
-    // 1.28 on that was restarted has forgotten that it attached the volume. And a controller may run `detach` on its
-    // own host, which cannot deactivate a volume of this node.
+    // In attach mode, `detach` follows the end of the global mount, but the driver cannot rely on that. Since 1.28,
+    // kubelet forgets at its restart that it attached the volume. And a controller may run `detach` on its own host,
+    // which cannot deactivate a volume of this node.
     let asked = config.deactivate && (!config.attach || place == KubeletPath::Global);
     if let Some(device) = device {
         return let_go(host, config, &device, asked);
@@ -49,7 +49,7 @@ pub fn unmount(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     }
     let is_named = is_kubelets && (asked || lvm::has_lvmlockd(host));
     if let (true, Some(name)) = (is_named, dir.file_name().and_then(OsStr::to_str)) {
-        // The killed call may not have deactivated the volume either.
+        // The killed call may also have left the volume active.
         release_named(host, config, name, asked)?;
         if mounted_at(host.kernel, dir)?.is_some() {
             bail!(
@@ -61,7 +61,8 @@ pub fn unmount(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     Ok(Reply::success())
 }
 
-/// Unmounts the directory. Returns the volume whose filesystem was there.
+/// Unmounts the directory. Returns the volume whose filesystem was there. `None`: nothing was mounted there, or
+/// something that is no logical volume.
 fn take_off(
     host: &Host,
     config: &Config,
@@ -119,7 +120,8 @@ fn require_a_volume(row: &Row, place: &KubeletPath, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Unmounts the global mount that was made before the node left attach mode, if no pod uses it any more.
+/// Unmounts the global mount that was made before the node left attach mode, if no pod uses it any more. Returns the
+/// volume that is or was mounted there. `None`: there is no such mount.
 fn clear_global(host: &Host, config: &Config, global: &Path) -> Result<Option<Device>> {
     let kernel = host.kernel;
     let there = |table: &Table| -> Result<Option<Row>> {
@@ -134,7 +136,7 @@ fn clear_global(host: &Host, config: &Config, global: &Path) -> Result<Option<De
     };
     let id = &device.id;
     ensure_not_suspended(Subject { host, config, id }, &device)?;
-    // Under the lock: another pod's `mount` may be about to bind from it.
+    // The lock is needed, since another pod's `mount` may be about to bind from the global mount.
     let _lock = lock::hold(kernel, device.target(), config.limits.lock)?;
     let table = Table::read(kernel)?;
     let Some(row) = there(&table)?.filter(|row| row.is_of(device.number)) else {

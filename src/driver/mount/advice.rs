@@ -9,8 +9,9 @@ use super::table::Table;
 use crate::host::{Kernel, Node, holders, own_name};
 use crate::names::{FsType, LvId, Shown};
 
-/// Why the kernel does not mount a btrfs of which there is a copy. The kernel knows a btrfs only by its UUID, and takes
-/// the second one for the first, even if the first is unmounted and newer.
+/// Why the kernel does not mount a btrfs that has a copy. The kernel knows a btrfs only by its UUID, and takes the copy
+/// for the original. While one of them is mounted, it refuses the other. If neither is, it refuses the one that was
+/// written to earlier.
 pub fn twin(source: &Source) -> String {
     let Source { id, node, .. } = source;
     let own = by_hand(id, node, "btrfstune -u");

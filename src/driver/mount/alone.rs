@@ -1,9 +1,9 @@
 //! Changes mounts in another process, which can be left behind if a disk does not answer.
 //!
 //! A filesystem's last unmount writes back all data that is not on the disk yet. Only the kernel knows which unmount is
-//! the last: others may unmount meanwhile, and an unmount may take copies of the mount with it. New flags may also have
-//! to wait: for somebody who has frozen the filesystem. And when a copied mount namespace ends, it may end the last
-//! mount of another volume.
+//! the last: others may unmount meanwhile, and an unmount may take copies of the mount with it. A change of a mount's
+//! flags waits while somebody has the filesystem frozen. Such a change also needs a copy of the mount namespace. When
+//! that copy ends, the last mount of another volume may end with it.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -68,7 +68,7 @@ fn run(host: &Host, command: Command) -> Result<io::Result<()>> {
     })
 }
 
-/// The work of the process. `None`: the first word names no such work.
+/// Does, in the child process, the work that the first word names. `None`: the word names no work of this file.
 pub fn work(words: &[OsString]) -> Option<io::Result<()>> {
     let words: Vec<&OsStr> = words.iter().map(OsString::as_os_str).collect();
     let (work, words) = words.split_first()?;

@@ -115,8 +115,9 @@ fn require_mounted(host: &Host, source: &Source, dir: &Path) -> Result<()> {
     Err(after_undo(error, undo))
 }
 
-/// How the mount `row` differs from what the driver read of this source. mount(8) and the kernel read the filesystem
-/// later, and may have found another one. This function reads nothing from the device.
+/// How the mount `row` differs from the filesystem that the driver read on this source's device. `None`: no difference
+/// is seen. mount(8) and the kernel read the filesystem later, and may have found another one. This function reads
+/// nothing from the device.
 fn difference(kernel: &Kernel, source: &Source, row: &Row) -> Option<&'static str> {
     const ANOTHER: &str = "its filesystem has become another one";
     if !row.is_of(source.number) {
@@ -129,14 +130,14 @@ fn difference(kernel: &Kernel, source: &Source, row: &Row) -> Option<&'static st
                 id.is_ok_and(|id| ext_id(&source.filesystem.uuid).is_none_or(|want| want == id));
             (!is_it).then_some(ANOTHER)
         }
-        // The kernel tells an xfs's UUID only by an ioctl. An xfs is mounted by the one superblock that the driver has
-        // read.
+        // The kernel tells an xfs's UUID only by an ioctl, so it is not compared. The kernel mounts an xfs by its first
+        // superblock, which the driver has read, too.
         FsType::Xfs => None,
         FsType::Btrfs => (!is_btrfs(kernel, source)).then_some(ANOTHER),
     }
 }
 
-/// The first 32 bits of `f_fsid` (statfs(2)) of an ext with this UUID: both halves of the UUID, combined. C
+/// The first 32 bits of `f_fsid` (statfs(2)) of an ext with this UUID: both halves of the UUID, combined by XOR. C
 /// libraries differ in the other bits. `None`: the ext has no UUID, and e2fsck may give it one. Source: Linux'
 /// fs/ext4/super.c, `ext4_statfs`, since 2.6.19.
 fn ext_id(uuid: &str) -> Option<u64> {
@@ -201,7 +202,7 @@ pub fn restrict(host: &Host, row: &Row, dir: &Path, flags: MsFlags, lock: &Lock)
 }
 
 /// Unmounts `dir` until nothing is mounted there. Succeeds also if the directory is missing or is no mount point, since
-/// kubelet calls then, too.
+/// kubelet calls the driver even then.
 pub fn ensure_unmounted(host: &Host, dir: &Path) -> Result<()> {
     let kernel = host.kernel;
     let mut patience = PATIENCE;

@@ -5,8 +5,8 @@ use std::path::{Component, Path, PathBuf};
 use super::table::{Row, Table};
 use crate::host::Kernel;
 
-/// The kinds of directories that kubelet has. Source: kubelet's `pkg/volume/flexvolume/util.go` and
-/// `pkg/volume/util`.
+/// The kinds of directories to which volumes are mounted, by kubelet's layout. Source: kubelet's
+/// `pkg/volume/flexvolume/util.go` and `pkg/volume/util`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KubeletPath {
     /// `<root>/plugins/kubernetes.io/flexvolume/<vendor>/<driver>/mounts/<name>`: one for all pods

@@ -21,15 +21,16 @@ pub struct Row {
     pub root: PathBuf,
     pub mount_point: PathBuf,
     pub options: String,
-    /// The peer group of this mount, and the group whose mounts and unmounts it follows. A copy of a mount is in the
-    /// same peer group, or follows that. Source: Linux' Documentation/filesystems/sharedsubtree.rst.
+    /// The peer group of this mount. A copy of a mount is in the same peer group, or follows that group. Source: Linux'
+    /// Documentation/filesystems/sharedsubtree.rst.
     pub peers: Option<u64>,
+    /// The peer group whose mounts and unmounts this mount follows.
     pub master: Option<u64>,
     pub fs_type: String,
     /// The source of the mount, as the caller of mount(2) named it.
     pub source: PathBuf,
     pub super_options: String,
-    /// The disks of a btrfs, since the filesystem's number belongs to no device.
+    /// The disks of a btrfs, since [`Self::device`] is none of them. Empty for other types.
     pub disks: Vec<DeviceNumber>,
 }
 
@@ -127,7 +128,8 @@ fn has_option(options: &str, wanted: &str) -> bool {
     options.split(',').any(|option| option == wanted)
 }
 
-/// Undoes the kernel's escapes. The backslash must be the last. Source: Linux' `fs/proc_namespace.c`.
+/// Undoes the kernel's escapes. The backslash is replaced last, since the result may look like another escape. Source:
+/// Linux' `fs/proc_namespace.c`.
 fn unescape(field: &str) -> PathBuf {
     const ESCAPED: [(&str, &str); 5] = [
         (r"\040", " "),
@@ -249,9 +251,9 @@ fn btrfs_of_several_disks(kernel: &Kernel) -> Vec<Vec<DeviceNumber>> {
     groups
 }
 
-/// The id of the mount whose root is exactly `path`, the topmost one if several are stacked. Compares the id
-/// of the mount that `path` is on with that of its parent directory, and reads no table. So neither many mounts nor a
-/// dead filesystem can delay the answer.
+/// The id of the mount at `path`; if several are stacked there, the topmost one. `None`: nothing is mounted exactly
+/// there. Compares the ids of the mounts that `path` and its parent directory are on, and reads no table. So neither
+/// many mounts nor a dead filesystem can delay the answer.
 pub fn mounted_at(kernel: &Kernel, path: &Path) -> Result<Option<u64>> {
     use io::ErrorKind::{NotADirectory, NotFound};
     let looking = || format!("looking at {}", path.shown());
@@ -263,7 +265,7 @@ pub fn mounted_at(kernel: &Kernel, path: &Path) -> Result<Option<u64>> {
     let Some(parent) = path.parent() else {
         return Ok(Some(id));
     };
-    // "." follows the parent if it is a link, as a moved /var/lib/kubelet may be.
+    // If the parent is a link, "." follows it: /var/lib/kubelet may be a link to another disk.
     let parent_id = kernel.mount_id(&parent.join(".")).with_context(looking)?;
     Ok((id != parent_id).then_some(id))
 }

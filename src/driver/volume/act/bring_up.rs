@@ -36,9 +36,9 @@ pub fn bring_up(job: &Job) -> Result<Reply> {
     }
 }
 
-/// Makes the directory if it is missing, and adds it to `new`: if the call fails, it is removed. Runs before the slow
-/// steps. kubelet may remove the directory of a pod that has gone while a slow step runs; a directory made after that
-/// step would get a mount that nobody unmounts.
+/// Makes the directory and its missing parents, and adds those that it makes to `new`: if the call fails, they are
+/// removed. Runs before the slow steps. kubelet may remove the directory of a pod that has gone while a slow step runs;
+/// a directory made after that step would get a mount that nobody unmounts.
 fn make_missing<'a>(kernel: &Kernel, dir: &'a Path, new: &mut Vec<&'a Path>) -> Result<()> {
     // If a filesystem is mounted there already, any further access might hang.
     if mounted_at(kernel, dir)?.is_some() {
@@ -48,7 +48,7 @@ fn make_missing<'a>(kernel: &Kernel, dir: &'a Path, new: &mut Vec<&'a Path>) -> 
     make_dirs(kernel, dir)
 }
 
-/// After a failed call: removes its directories, closes the volume and deactivates it.
+/// After a failed call: removes the directories that it made, closes the volume and deactivates it.
 fn take_back(subject: Subject, new_dirs: &[&Path]) {
     let Subject { host, .. } = subject;
     for dir in new_dirs {
@@ -107,7 +107,7 @@ fn carry_out(
                 Step::LookAgain(why) => Ok(Step::LookAgain(why)),
             }
         }
-        // `conduct` carries these out, or a call that grows the volume.
+        // `conduct`, or a call that grows the volume, carries these out.
         Decision::Look(_)
         | Decision::Extend(_)
         | Decision::Create(_)

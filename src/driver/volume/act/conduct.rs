@@ -42,12 +42,12 @@ impl Job<'_> {
                 look_under_lock(self.subject, asker, &self.wish, patience, &mut locks)?;
             again = match decision {
                 Decision::Refuse(reason) => return Err(Refusal::of(id, reason).into()),
-                // The free space is looked at under the group's lock: only `Level::Room` comes here.
+                // Only `Level::Room` comes here: the free space is looked at under the group's lock.
                 Decision::Look(_) => {
                     locks.group = Some(lock::hold_group(host.kernel, id.vg(), patience)?);
                     "the group's lock was taken"
                 }
-                // lvcreate activates it.
+                // lvcreate also activates the new volume.
                 Decision::Create(size) => {
                     let disks = seen.facts.disks_to_create_on();
                     created = self.create((size, &disks), locks.group.take())?;
@@ -151,8 +151,8 @@ impl Job<'_> {
         let lock = locks.of_volume()?;
         if is_known_inactive(&volume, &self.wish) && !is_in_kernel(host.kernel, id) {
             lvm::activate_as_listed(host, &volume, lock)?;
-            // If the device is missing, the volume has changed, or its tags cannot be compared, or lvm.conf leaves the
-            // volume out.
+            // If LVM has activated nothing, the volume has changed since its row was read, or its tags cannot be
+            // compared, or lvm.conf leaves the volume out.
             if is_in_kernel(host.kernel, id) {
                 return self.wait_for_device().map(|()| Some(volume));
             }
@@ -203,8 +203,8 @@ impl Job<'_> {
     }
 }
 
-/// Adds advice to the error of an activation. A killed lvcreate may leave a thin volume that is in LVM's metadata but not
-/// in its pool, or a RAID volume that is not ready.
+/// Adds advice to the error of an activation. A killed lvcreate may leave a thin volume that is in LVM's metadata but
+/// not in its pool, or a RAID volume that is not ready.
 fn not_activated(volume: &Volume, error: Error) -> Error {
     let id = &volume.id;
     if volume.record.new {
@@ -235,7 +235,7 @@ fn not_activated(volume: &Volume, error: Error) -> Error {
 }
 
 /// Resumes the volume, under its lock, if a killed lvextend left it suspended. Fails if the volume is suspended after
-/// that. Does not resume below an open encrypted device, since LVM cannot be asked then.
+/// that. Does not resume an encrypted volume that is open, since LVM cannot be asked then.
 pub fn ensure_not_suspended(subject: Subject, device: &Device) -> Result<()> {
     let Subject { host, config, .. } = subject;
     if is_left_suspended(subject, device)? {

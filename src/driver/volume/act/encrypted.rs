@@ -41,7 +41,8 @@ impl Job<'_> {
     fn key(&self) -> Result<Key> {
         let Subject { host, config, id } = self.subject;
         if let Some(secret) = &self.options.passphrase {
-            // A person's call may have read the options from a file (`@file`). Then nothing has switched cores off yet.
+            // A person's call may have read the options from a file (`@file`). Then nothing has switched core dumps off
+            // yet.
             let no_core = leave_no_core();
             no_core.context("keeping this process from leaving a core")?;
             let source = "the passphrase of the volume's Secret".to_owned();
@@ -53,7 +54,8 @@ impl Job<'_> {
         Ok((crypt::read_key_file(host, file)?, source))
     }
 
-    /// A header with this UUID, or with a new one. `uuid`: of a header that the driver was making when it was killed.
+    /// The UUID and the key for a header that is to be made. `uuid`: the UUID of a header that a killed call was
+    /// making. `None`: the header gets a new UUID.
     pub fn new_header(&self, uuid: Option<&str>) -> Result<NewHeader> {
         let id = self.subject.id;
         require_dm_crypt(self.subject.host.kernel).with_context(|| format!("encrypting {id}"))?;

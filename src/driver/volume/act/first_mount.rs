@@ -1,4 +1,4 @@
-//! Mounts a filesystem that is not mounted in the node's mount namespace.
+//! Mounts a filesystem, if the driver's mount namespace has no mount to bind from.
 
 use std::path::Path;
 
@@ -20,7 +20,8 @@ use crate::volume::look::Look;
 use crate::volume::step::Step;
 use crate::volume::subject::Subject;
 
-/// Mounts a filesystem that is mounted nowhere on this node. `is_new`: this call has made the filesystem.
+/// Mounts a filesystem of which no mount to bind from is seen. Another mount namespace may have it mounted. `is_new`:
+/// this call has made the filesystem. Returns warnings to show although the call succeeded.
 pub fn first_mount(
     job: &Job,
     dir: &Path,
@@ -236,7 +237,8 @@ impl FirstMount<'_> {
     }
 }
 
-/// mount(8) of util-linux 2.41 does not say that the filesystem was shut down, so this adds it.
+/// Adds to the error that another mount namespace has the filesystem mounted, and that it may have failed there.
+/// mount(8) of util-linux 2.41 does not say that the kernel has shut the filesystem down.
 fn not_mounted_again(id: &LvId, elsewhere: &[Elsewhere], error: Error) -> Error {
     if elsewhere.is_empty() {
         return error;

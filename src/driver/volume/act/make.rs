@@ -125,7 +125,7 @@ impl<'a> Begun<'a> {
     }
 
     /// Looks once more, since the wait for LVM's lock may have been long. Returns the device to write to. `None`: the
-    /// content is another, the kernel counted a write, or somebody has the device open.
+    /// content has changed, the kernel counted a write, or somebody has the device open.
     fn still_as_seen(&self, seen: &Look) -> Result<Option<Pinned>> {
         if !seen.is_as_it_was()? {
             return Ok(None);

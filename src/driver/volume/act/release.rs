@@ -14,8 +14,8 @@ use crate::volume::lock;
 use crate::volume::look::Look;
 use crate::volume::subject::Subject;
 
-/// Longer than `status` or the metrics hold the lock of one volume. If the lock is still held after this, a call holds
-/// it.
+/// `status` and the metrics hold the lock of one volume for less than this time. If the lock is still held after it, a
+/// call holds the lock.
 pub const OF_LOOKS: Duration = Duration::from_secs(5);
 
 /// Deactivates the volumes that `volume` names, as [`release`] does. `volume` is kubelet's name of a volume, or a
@@ -92,8 +92,9 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
     deactivate_idle(subject, volume.is_some(), target, &held)
 }
 
-/// Whether this node holds the cluster's lock of a volume in a shared group, so that LVM can give it back. If a killed
-/// LVM command left the lock without a device, activates a thin volume first.
+/// Whether this node has a volume of a shared group to give back: its device, or only lvmlockd's lock of it, which a
+/// killed LVM command may leave. In the second case, activates a thin volume first. Fails if LVM could not give the
+/// lock back.
 fn is_to_give(subject: Subject, volume: &Volume, held: &Lock) -> Result<bool> {
     let Subject { host, config, id } = subject;
     let Some(lock) = &volume.lock else {
@@ -128,8 +129,8 @@ fn deactivate_idle(
 ) -> Result<()> {
     const APART: Duration = Duration::from_millis(500);
     let host = subject.host;
-    // LVM itself retries for 5 s (`activation/retry_deactivation`). Only where another node waits for the volume does
-    // the driver try longer.
+    // LVM itself retries for 5 s (`activation/retry_deactivation`). The driver tries longer only if another node waits
+    // for the volume.
     let mut tries: u32 = if is_shared { 5 } else { 1 };
     while Look::idle(subject)?.is_some() {
         let closed = close_unused(subject, held);

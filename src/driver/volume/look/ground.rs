@@ -164,7 +164,7 @@ fn larger_disks(kernel: &Kernel, device: &Device, than: Bytes) -> BTreeSet<Strin
     larger.filter_map(name).collect()
 }
 
-/// The disks of its group that this volume is on.
+/// The disks that this volume is on, from `all` disks of its group.
 fn own_disks(kernel: &Kernel, device: &Device, all: &[GroupDisk]) -> Vec<GroupDisk> {
     let below = disks_below(kernel, &device.number.in_sysfs("slaves"), DEEPEST);
     let number = |disk: &PathBuf| kernel.read(&disk.join("dev")).ok()?.trim_end().parse().ok();
@@ -176,8 +176,8 @@ fn own_disks(kernel: &Kernel, device: &Device, all: &[GroupDisk]) -> Vec<GroupDi
     all.iter().filter(is_own).cloned().collect()
 }
 
-/// The disks that a volume may grow onto. `None`: all disks of its group. `sector`: the largest sector that its
-/// filesystem allows. `None`: no device of the node has larger ones.
+/// The disks that a volume may grow onto. `None`: all disks of its group. `sector`: the largest sector that the
+/// volume's filesystem can use. `None`: it can use the sectors of every device of the node.
 fn fitting(kernel: &Kernel, all: &[GroupDisk], sector: Option<Bytes>) -> Option<Fitting> {
     let short = ShortDisk::first(all);
     if sector.is_none() && short.is_none() {
@@ -199,7 +199,7 @@ fn fitting(kernel: &Kernel, all: &[GroupDisk], sector: Option<Bytes>) -> Option<
 }
 
 /// The directories in /sys of LVM's disks below the devices in `dir`. A device of LVM itself is no disk: its own disks
-/// are listed.
+/// are listed instead.
 fn disks_below(kernel: &Kernel, dir: &Path, deepest: usize) -> Vec<PathBuf> {
     let mut disks = Vec::new();
     let Some(deepest) = deepest.checked_sub(1) else {

@@ -22,7 +22,7 @@ impl Look<'_> {
         let kernel = self.subject.host.kernel;
         let listed = self.asker.listed.filter(|_| self.facts.lvm.is_none());
         let device = self.facts.device.clone();
-        // The count is a proof before mkfs, and a person's look leads to none.
+        // The count of writes is a proof before mkfs, and a person's look does not lead to mkfs.
         let counted = device.as_ref().filter(|_| !self.asker.is_person);
         self.written = counted.and_then(|one| one.written(kernel));
         // Facts that followed from an earlier answer are dropped.
@@ -59,7 +59,7 @@ impl Look<'_> {
         outgrown(self.subject.host, volume, device)
     }
 
-    /// Gets LVM's row of a volume that was decided on without it.
+    /// Gets LVM's row of a volume after a decision that did not need the row.
     pub fn add_lvm(&mut self, wish: &Wish) {
         self.facts.lvm = Some(self.ask_lvm(wish));
         self.facts.outgrown = self.outgrown();
@@ -132,8 +132,9 @@ impl Look<'_> {
         Some(GroupLeases::ask(host, id.vg(), config.limits.query).of(lock))
     }
 
-    /// Looks for disks that the device is on, but that LVM's metadata does not have. Does so only if the device cannot be
-    /// read or LVM has printed a warning. Not if LVM calls the volume partial: then LVM itself misses a disk.
+    /// Looks for disks that the device is on, and that LVM's metadata does not have. Does so only if the device cannot
+    /// be read or LVM has printed a warning. Does nothing if LVM calls the volume partial, since LVM itself then misses
+    /// a disk.
     pub(super) fn see_astray(&mut self) {
         let (kernel, facts) = (self.subject.host.kernel, &self.facts);
         let is_unreadable = matches!(facts.top_content(), Some(Content::Unreadable { .. }));
@@ -215,7 +216,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// The size of a volume's device, if it is larger than LVM's metadata says. Asks LVM once more before it says so, since
+/// The size of a volume's device, if it is larger than LVM's metadata says. If it seems so, asks LVM once more, since
 /// an lvextend may have ended meanwhile.
 pub fn outgrown(host: &Host, volume: &Volume, device: &Device) -> Option<Bytes> {
     let size = device.size(host.kernel).ok()?;

@@ -152,7 +152,7 @@ impl<'a> Look<'a> {
         self.began.elapsed() >= LONG
     }
 
-    /// Whether the device that the look found does not belong to the volume any more.
+    /// Whether the device that the look found is gone by now, or belongs to another volume.
     fn has_lost_device(&self) -> bool {
         let device = self.facts.device.as_ref();
         device.is_some_and(|one| !one.is_still_there(self.subject.host.kernel))

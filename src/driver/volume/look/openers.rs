@@ -24,7 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub struct Openings {
     /// How often each device is open. Source: dmsetup(8), `-o open`.
     counts: Vec<(DeviceNumber, usize)>,
-    /// Read when, for the first time, a device is open more often than its mounts and loop devices explain.
+    /// The processes that have devices open. Read only when a device is open more often than its mounts and loop
+    /// devices explain.
     files: OnceLock<Vec<(DeviceNumber, Opener)>>,
     loops: Vec<(String, DeviceNumber)>,
 }
@@ -102,8 +103,8 @@ impl<'a> Look<'a> {
     }
 
     /// Looks once more who uses the device, after a slow step and just before the mount. This process has the device
-    /// open, but no longer claims it. False: mounts of it or devices on top of it have changed, so all must be looked
-    /// at again. Fails if somebody can write to the device.
+    /// open, but no longer claims it. False: the device's mounts, or the devices on top of it, have changed, so the
+    /// look must begin again. Fails if somebody can write to the device.
     pub fn is_still_free(&mut self) -> Result<bool> {
         let now = self.uses()?;
         // This call itself may have opened an encrypted volume.
@@ -148,7 +149,7 @@ impl Openings {
             .iter()
             .find(|(number, _)| *number == device.number);
         let (_, count) = count.with_context(|| format!("dmsetup does not list {}", device.id))?;
-        // Each user is counted as an open, also a mount. If only this process has the device open, no search is needed.
+        // The count includes every user, also a mount. If only this process has the device open, no search is needed.
         if *count <= own {
             return Ok(Openers::default());
         }

@@ -21,7 +21,7 @@ use crate::volume::device::Device;
 use crate::volume::lock;
 use crate::volume::subject::Subject;
 
-/// The locks that are held.
+/// The locks that a call or a command holds.
 #[derive(Default)]
 pub struct HeldLocks {
     /// `None`: the volume is not active, or needs no lock.
@@ -30,7 +30,7 @@ pub struct HeldLocks {
     of: Option<LvUuid>,
     /// The group's lock, held by a call that may create or extend the volume.
     pub group: Option<Lock>,
-    /// Whether no lvcreate of a killed call is at work any more. Such an lvcreate may still wipe the volume.
+    /// Whether it is certain that the lvcreate of a killed call has ended. Until it ends, it may still wipe the volume.
     lvcreate_ended: bool,
 }
 
@@ -87,8 +87,8 @@ pub fn look_under_lock<'a>(
                 continue;
             }
         }
-        // A person's lists may be old by now. If the device is to be read and is not the volume's any more, they are
-        // dropped.
+        // A person's lists may be old by now. If the device is to be read and is not the volume's any more, the lists
+        // are dropped.
         let has_lists = asker.known.is_some() && !asker.unread;
         if has_lists && is_to_be_read(&mut seen, wish)? && seen.has_lost_device() {
             *holding = HeldLocks::default();

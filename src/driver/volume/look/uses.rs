@@ -46,12 +46,13 @@ impl Look<'_> {
             swap: tables.swaps.contains(&top.number),
             holders,
             unlocked,
-            // On a suspended device, even asking for the filesystem's size would hang. So this is looked at once more.
+            // On a suspended device, even a question about the mounted filesystem would hang. So this is asked first.
             suspended: top.suspended(kernel),
             ..Uses::default()
         };
         if inside.is_some() && uses.suspended.is_some() {
-            // LVM cannot be asked, since it would wait for the volume. So a running command gets a moment to resume it.
+            // LVM cannot be asked, since it would wait for the volume. So an LVM command that is at work gets a moment
+            // to resume the volume.
             kernel.pause(MOMENT);
             uses.suspended = top.suspended(kernel);
         }
