@@ -155,7 +155,7 @@ fn directory(word: &str) -> Result<PathBuf> {
     Ok(path.components().collect())
 }
 
-/// Parses the device that `attach` answered and kubelet passes on: a path below /dev, or an empty word.
+/// Parses the device that kubelet passes, as `attach` has answered it: a path below /dev, or an empty word.
 fn device_of(word: &str) -> Result<&str> {
     let is_path = word.starts_with("/dev/")
         && word.len() <= 4095

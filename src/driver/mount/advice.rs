@@ -52,8 +52,9 @@ pub fn has_unknown_features(said: &str) -> bool {
     features.iter().any(|words| said.contains(words))
 }
 
-/// The message if the node has too many mounts. The kernel's error code is the same as for a full disk, so this counts
-/// the mounts. `None`: there are not too many. Source: Linux' Documentation/admin-guide/sysctl/fs.rst, "mount-max".
+/// The message if the node has too many mounts. The kernel's error code is the same as for a full disk, so this
+/// function counts the mounts. `None`: there are not too many. Source: Linux' Documentation/admin-guide/sysctl/fs.rst,
+/// "mount-max".
 pub fn too_many_mounts(kernel: &Kernel) -> Option<String> {
     /// A mount appears at each place where its directory is visible, and each place counts.
     const PLACES: usize = 64;

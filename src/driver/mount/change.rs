@@ -17,8 +17,8 @@ use std::time::Duration;
 /// The most mounts on one directory that `ensure_unmounted` takes off. More are no accident.
 const MOST_STACKED: usize = 64;
 
-/// How often, and after which pause, the unmount of a busy mount is tried again. Another call that binds from the
-/// mount, or a container that has just ended, may keep it busy for a moment.
+/// How often the unmount of a busy mount is tried again, each time after a [`PAUSE`]. Another call that binds from the
+/// mount, or a container that has just ended, may keep the mount busy for a moment.
 const PATIENCE: u32 = 4;
 
 const PAUSE: Duration = Duration::from_millis(50);

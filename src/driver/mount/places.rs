@@ -63,7 +63,8 @@ impl KubeletPath {
 
 /// Whether kubelet made this mount, and not the host for itself: the mount is in one of `kubelet_dirs`, as deep as
 /// kubelet's mounts of volumes. The last parts of the path are no proof: a restored backup has them, too. The depth
-/// matters, since the host may have kubelet's root directory, or one in it for all pods, on a logical volume.
+/// matters, since a logical volume of the host may be mounted at kubelet's root directory itself, or at a directory in
+/// it that serves all pods.
 pub fn is_kubelets(kernel: &Kernel, table: &Table, row: &Row, kubelet_dirs: &[PathBuf]) -> bool {
     // The shortest path that kubelet gives to a volume: pods/<uid>/volumes/<plugin>/<name>.
     const FEWEST_PARTS: usize = 5;
@@ -79,8 +80,8 @@ pub fn is_kubelets(kernel: &Kernel, table: &Table, row: &Row, kubelet_dirs: &[Pa
         || real.any(|dir| table.paths(row).any(|path| is_below(&path, &dir)))
 }
 
-/// Whether a container runtime made this mount, to show the volume of a pod to a virtual machine: it is below one of
-/// `runtime_dirs`, or a copy of one of kubelet's mounts of the volume.
+/// Whether a container runtime made this mount, to show the volume of a pod to a virtual machine: the mount is below
+/// one of `runtime_dirs`, or a copy of one of kubelet's mounts of the volume.
 pub fn is_runtimes(
     kernel: &Kernel,
     row: &Row,

@@ -37,7 +37,7 @@ pub enum Failure {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inside {
     pub device: Device,
-    /// Whether it was opened read-only.
+    /// Whether the device was opened read-only.
     pub read_only: bool,
 }
 
@@ -112,7 +112,8 @@ impl Device {
         format!("dm-{}", self.number.minor)
     }
 
-    /// Opens [`Self::node`], and checks that it is this device.
+    /// Opens [`Self::node`]. Fails if the node belongs to another device by now. `exclusive`: nobody else can claim the
+    /// device until the file is closed.
     pub fn open(&self, kernel: &Kernel, exclusive: bool) -> io::Result<File> {
         kernel.open_device(&self.node(kernel).path, self.number, exclusive)
     }
@@ -154,7 +155,7 @@ impl Device {
         }
     }
 
-    /// The device `holder`, which is on top of this one, if it is an open LUKS2 device.
+    /// The device with the kernel name `holder`, which is on top of this one. `None`: it is no LUKS2 device.
     fn over(&self, kernel: &Kernel, holder: &str) -> Option<Self> {
         let dir = Path::new("/sys/class/block").join(holder);
         let read = |entry| kernel.read(&dir.join(entry)).ok();

@@ -87,7 +87,7 @@ impl FirstMount<'_> {
         Ok(remark)
     }
 
-    /// `mount`: the id of the filesystem's mount, if it is mounted.
+    /// Grows the filesystem. `mount`: the id of its mount. `None`: it is not mounted yet.
     fn grow(&self, mount: Option<u64>) -> Result<()> {
         let (subject, fs) = (self.job.subject, self.how.filesystem.fs);
         grow_filesystem(subject, fs, &self.on, (self.dir, mount), self.lock)

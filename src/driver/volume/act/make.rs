@@ -73,7 +73,7 @@ struct Begun<'a> {
 }
 
 impl<'a> Begun<'a> {
-    /// Sets the tag, unless the volume has it already.
+    /// Sets the tag `flexvolume.making`, unless the volume has it already.
     fn record(
         job: &'a Job<'a>,
         seen: &Look,
@@ -161,8 +161,8 @@ impl<'a> Begun<'a> {
             && matches!(now.facts.content, Some(Content::Blank { .. }))
     }
 
-    /// Reads which filesystem mkfs has made on this device, and replaces the tag by a record of it. So a record always
-    /// names a filesystem that is on the disk.
+    /// Reads which filesystem mkfs has made on this device, and replaces the tag `flexvolume.making` by a record of
+    /// that filesystem. So a record always names a filesystem that is on the disk.
     fn record_made(&self, on: Pinned) -> Result<(Mount, Device)> {
         let (fs, id) = (self.fs, &self.device.id);
         let host = self.job.subject.host;

@@ -49,9 +49,9 @@ pub fn give_up(subject: Subject) {
     }
 }
 
-/// Deactivates a volume that nothing uses, if `asked` or if its group is shared: while it is active here, no other node
-/// can use it. In a shared group, waits up to `patience` for a call that works on the volume. Tries again if the device
-/// is open, since udev opens it briefly after an unmount.
+/// Deactivates a volume that nothing uses, if its group is shared, or if the config asks for that (`asked`). While a
+/// volume of a shared group is active here, no other node can use it. In a shared group, waits up to `patience` for a
+/// call that works on the volume. Tries again if the device is open, since udev opens it briefly after an unmount.
 pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> {
     let Subject { host, id, .. } = subject;
     let kernel = host.kernel;

@@ -156,7 +156,7 @@ fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling 
         // The volume's own device is mounted, and no LUKS2 device is on top of it.
         return Err(Reason::InUse(Vec::new()));
     }
-    // Mounting for a pod that only reads may write, too: the filesystem's log is written back.
+    // Even a mount for a pod that only reads may write: it writes the filesystem's log back.
     let to_write = Wish {
         read_only: false,
         ..wish.clone()

@@ -21,7 +21,7 @@ pub struct Facts {
     pub id: LvId,
     /// The volume's device, from the kernel's tables. `None`: the volume is not active here.
     pub device: Option<Device>,
-    /// Why the device under the volume's name is not this volume's device.
+    /// If the device with the volume's name is not this volume's device: the error that says why.
     pub not_its_device: Option<String>,
     pub uses: Option<Uses>,
     pub lvm: Option<Lvm>,
@@ -45,7 +45,7 @@ pub struct Facts {
     /// Whether this call has created the volume, and the kernel has counted no write since. Looked at with the
     /// content.
     pub untouched: bool,
-    /// Whether the kernel has the volume's device read-only. Looked at with the content.
+    /// Whether the volume's device is read-only in the kernel. Looked at with the content.
     pub read_only: bool,
     /// If all disks of the volume are read-only: the first of them.
     pub read_only_disk: Option<String>,
@@ -93,8 +93,8 @@ pub enum Pool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     Blank {
-        /// Whether all places of signatures are zero. If false: blkid found nothing, before and after the driver's own
-        /// reading.
+        /// Whether all places of signatures are zero. If they are not, blkid ran before and after the driver's own
+        /// reading, and named nothing.
         zero: bool,
         /// Signs of data that the driver's own reading found.
         doubts: Vec<Doubt>,
@@ -111,7 +111,7 @@ pub enum Content {
         at: u64,
         error: String,
     },
-    /// Something has claimed the device, perhaps one of `openers`. The filesystem is the one that blkid names.
+    /// Somebody has claimed the device, perhaps one of [`Facts::openers`]. The filesystem is the one that blkid names.
     Claimed(Option<Filesystem>),
     Failed(String),
 }
@@ -128,7 +128,7 @@ pub struct FilesystemState {
     pub filesystem: Filesystem,
     pub covers: Bytes,
     pub device: Bytes,
-    /// Whether its superblock says that its mkfs did not finish. An ext superblock cannot say so.
+    /// Whether the superblock says that mkfs did not finish. An ext superblock cannot say so.
     pub half: bool,
     pub sectors: Sectors,
     pub block: Bytes,
@@ -145,7 +145,7 @@ pub struct Sectors {
     pub filesystem: Bytes,
     /// The size of the device's sectors. If its disks have different sizes, the largest counts.
     pub device: Bytes,
-    /// LVM's disks below the device whose sectors are larger than the filesystem's.
+    /// LVM's disks below the device that have larger sectors than the filesystem, by their names in /dev.
     pub larger: Vec<String>,
 }
 
@@ -191,7 +191,7 @@ pub struct ShortDisk {
 }
 
 impl ShortDisk {
-    /// The first of these disks that is too small.
+    /// The first of these disks that is smaller than LVM's metadata says.
     pub fn first(disks: &[GroupDisk]) -> Option<Self> {
         let short = disks.iter().find(|disk| disk.is_short())?;
         Some(Self {

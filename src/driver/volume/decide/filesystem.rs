@@ -162,8 +162,8 @@ fn waits(facts: &Facts, volume: &Volume) -> bool {
     volume.missing > 0 && !volume.record.may_allow_mkfs(facts.now)
 }
 
-/// Fails if the call wants an encrypted volume and this one is plain, or the other way round. `is_encrypted`: by LVM's
-/// tags or by the mounted device.
+/// Fails if the call wants an encrypted volume and this one is plain, or the other way round. `is_encrypted`: whether
+/// this one is encrypted, by LVM's tags or by the mounted device.
 pub fn require_kind(is_encrypted: bool, wish: &Wish) -> Result<(), Reason> {
     match (wish.purpose, wish.encrypted) {
         (Purpose::Filesystem, Some(false)) if is_encrypted => Err(Reason::Encrypted),

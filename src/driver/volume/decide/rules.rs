@@ -276,7 +276,7 @@ pub fn require_lease(locks: &LeaseState, vg: &VgName, is_active: bool) -> Result
     }
     match locks {
         LeaseState::Elsewhere(holder) => Err(Reason::HeldElsewhere(holder.clone())),
-        // Another node may write to it at the same time.
+        // Another node may write to the volume at the same time.
         LeaseState::Shared => Err(Reason::ActiveShared),
         LeaseState::NotHeld if is_active => Err(Reason::ActiveWithoutLock),
         // `obstacle` has refused the last four already.

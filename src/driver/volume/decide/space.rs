@@ -12,7 +12,7 @@ use crate::names::Bytes;
 /// the sector that LVM counts as free and keeps. Source: lvm2 lib/format_text/format-text.c, `_vg_write_raw`.
 const CHANGE: u64 = 2048;
 
-/// Fails if LVM's metadata may have no room for so many changes of a volume.
+/// Fails if LVM's metadata may have no room for this number of changes of a volume. `free`: the room that is left.
 pub fn require_metadata_room(free: Bytes, changes: u64) -> Result<(), Reason> {
     if free.get() < CHANGE.saturating_mul(changes) {
         return Err(Reason::MetadataFull(free));
@@ -185,8 +185,8 @@ pub fn require_usable_pool(pool: &Pool, wish: &Wish) -> Result<(), Reason> {
     require_no_fault(pool)
 }
 
-/// Fails if kernel and LVM have seen a thin pool break: it is `failed`, `out_of_data` or `metadata_read_only`. A pool
-/// that LVM calls `partial` misses a disk. It may still be whole, if it is RAID.
+/// Fails if LVM says that a thin pool is broken: `failed`, `out_of_data` or `metadata_read_only`. A pool that LVM calls
+/// `partial` misses a disk, but may still be whole, if it is RAID.
 pub fn require_no_fault(pool: &Volume) -> Result<(), Reason> {
     if !pool.health.is_empty() && !pool.health.contains("partial") {
         return Err(Reason::PoolUnwell {

@@ -36,12 +36,12 @@ pub enum There {
     Another(Occupied),
 }
 
-/// A directory for the volume where something else is mounted.
+/// Something else that is mounted at a directory which the volume needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occupied {
     pub dir: PathBuf,
     pub by: Foreign,
-    /// kubelet's name of the volume, if kubelet keeps one mount per name.
+    /// kubelet's name of the volume. Set only in attach mode, in which kubelet keeps one mount for each name.
     pub name: Option<String>,
 }
 
@@ -61,7 +61,7 @@ pub struct Mounted {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Openers {
-    /// Writers first.
+    /// The processes that have the device open, writers first.
     pub processes: Vec<Opener>,
     /// Loop devices over the volume's device, by kernel name.
     pub loops: Vec<String>,
@@ -84,8 +84,8 @@ impl Openers {
         !self.is_mounted() && self.processes.is_empty() && self.loops.is_empty() && self.unseen == 0
     }
 
-    /// True if waiting may help: there is no known writer and no loop device. Unseen openers, and readers of a volume
-    /// that is not recorded yet, may be short probes.
+    /// True if waiting may help: no writer and no loop device is known, and some opener may be a short probe: an unseen
+    /// one, or a reader of a volume that is not recorded yet.
     pub fn may_end(&self, is_recorded: bool) -> bool {
         let writes = self.processes.iter().any(|opener| opener.writes);
         let reads = !self.processes.is_empty() && !is_recorded;

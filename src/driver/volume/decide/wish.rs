@@ -17,13 +17,13 @@ pub struct Wish {
     /// The type that a blank volume gets if `fs` is `None`.
     pub default_fs: FsType,
     pub read_only: bool,
-    /// The mount options name a subvolume of btrfs.
+    /// Whether the mount options name a subvolume of btrfs.
     pub subvolume: bool,
     /// The flags, such as `nosuid`, that the node's config or the pod asks for on each mount, by type of filesystem.
     pub restrictions: BTreeMap<FsType, MsFlags>,
-    /// The directory is kubelet's global one, for all pods of a volume name.
+    /// Whether the directory is that of kubelet's global mount, which serves all pods of a volume name.
     pub global: bool,
-    /// The directory is not one of kubelet's: a person calls the driver by hand.
+    /// Whether a person calls the driver by hand: the directory is not one of kubelet's.
     pub by_hand: bool,
     /// Whether the volume is to be encrypted. `None`: a person asks, and the pod's options are not known.
     pub encrypted: Option<bool>,

@@ -28,8 +28,8 @@ impl Look<'_> {
     }
 }
 
-/// Whether LVM archived metadata with this volume before the time `made`. Reads one file: of those older than `made`,
-/// the one with the highest number.
+/// Whether LVM archived metadata with this volume before `made`, LVM's creation time of the volume. Reads one file: of
+/// those older than `made`, the one with the highest number.
 fn is_archived_before(kernel: &Kernel, made: u64, id: &LvId, uuid: &LvUuid) -> bool {
     let dir = Path::new(ARCHIVE);
     let older = |name: &String| {

@@ -14,8 +14,8 @@ use crate::names::{Bytes, FsType};
 use crate::volume::decide::{Fitting, Ground, Purpose, Sectors, ShortDisk, Wish};
 use crate::volume::device::{Device, in_dev};
 
-/// This directory exists if the kernel can cache more than a page at a time. Source: Linux' `mm/huge_memory.c`, and
-/// `mapping_max_folio_size_supported` in `include/linux/pagemap.h`.
+/// This directory exists if the kernel's cache can hold blocks that are larger than a page. Source: Linux'
+/// `mm/huge_memory.c`, and `mapping_max_folio_size_supported` in `include/linux/pagemap.h`.
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage";
 
 /// The smallest sector of a disk. Every filesystem can use it. Source: Linux' `include/linux/blk_types.h`,
@@ -137,14 +137,14 @@ fn is_since_6_12(kernel: &Kernel) -> bool {
     release.is_none_or(|release| release >= (6, 12))
 }
 
-/// The sectors of all devices of the node.
+/// The size of the sectors of each device of the node.
 fn all_sectors(kernel: &Kernel) -> impl Iterator<Item = Bytes> {
     let all = Path::new("/sys/block");
     let names = kernel.list(all).unwrap_or_default().into_iter();
     names.map(|name| sector_of(kernel, &all.join(name)))
 }
 
-/// The size of the sectors of a device with this directory in /sys. A partition has those of its disk.
+/// The size of the sectors of a device with this directory in /sys. A partition has the sectors of its disk.
 fn sector_of(kernel: &Kernel, dir: &Path) -> Bytes {
     let size = |queue| {
         let size = kernel.read(&dir.join(queue).join("logical_block_size"));

@@ -44,7 +44,7 @@ impl Look<'_> {
             None => self.ask_lvm(wish),
         });
         self.facts.outgrown = self.outgrown();
-        // LVM suspends a volume while it changes it. LVM answers only after that, so the volume may be resumed by now.
+        // LVM suspends a volume to change it, and answers only after the change. So the volume may be resumed by now.
         let top = self.facts.top().cloned();
         if let (Some(top), Some(uses)) = (top, &mut self.facts.uses)
             && uses.suspended.is_some()
@@ -159,7 +159,7 @@ impl Look<'_> {
         self.facts.astray = astray;
     }
 
-    /// The numbers of the disks of the volume's group. `None`: LVM does not tell.
+    /// The device numbers of the disks of the volume's group. `None`: LVM does not tell.
     fn numbers_of_disks(&self) -> Option<BTreeSet<String>> {
         let Subject { host, id, .. } = self.subject;
         let Some(known) = self.asker.known else {
@@ -185,7 +185,8 @@ impl Look<'_> {
         fs::superblock_of(host, None, (&Arc::new(file), &path)).is_err()
     }
 
-    /// Asks which node has the volume. Waits up to `limit` for the answer, since sanlock's disk may hang.
+    /// Asks which node has the volume, and notes the answer in the facts. Waits up to `limit` for the answer, since
+    /// sanlock's disk may hang.
     pub fn note_holder(&mut self, limit: Duration) {
         let Subject { host, config, id } = self.subject;
         let limit = limit.min(config.limits.query);

@@ -49,7 +49,7 @@ pub struct Created {
 /// Who asks for a look, and the facts that are known before it.
 #[derive(Clone, Copy, Default)]
 pub struct Asker<'a> {
-    /// The call of kubelet that brings the volume up.
+    /// The call of kubelet that brings the volume up or grows it. `None`: no such call asks.
     pub job: Option<&'a Job<'a>>,
     pub created: Option<&'a Created>,
     /// LVM's row from just before this call activated the volume.

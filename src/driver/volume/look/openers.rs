@@ -107,7 +107,7 @@ impl<'a> Look<'a> {
     /// look must begin again. Fails if somebody can write to the device.
     pub fn is_still_free(&mut self) -> Result<bool> {
         let now = self.uses()?;
-        // This call itself may have opened an encrypted volume.
+        // The device inside is not compared, since this call itself may have opened the volume.
         let inside = now.as_ref().and_then(|now| now.inside.clone());
         let before = self.facts.uses.take();
         let is_same = now.is_some() && now == before.map(|uses| Uses { inside, ..uses });

@@ -108,7 +108,7 @@ fn see_places(job: &Job, table: &Table, top: &Device, uses: &mut Uses) -> Result
         return Ok(());
     };
     let place = KubeletPath::of(dir);
-    // The volume's name matters only if kubelet keeps one mount per name.
+    // The volume's name matters only in attach mode, in which kubelet keeps one mount for each name.
     let name = job.options.volume_name.as_ref();
     let name = name.filter(|_| config.attach && place != KubeletPath::Other);
     let at = |dir: &Path| -> Result<Option<There>> {
