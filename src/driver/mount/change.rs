@@ -14,7 +14,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// The most mounts on one directory that `ensure_unmounted` takes off. More are no accident.
+/// The most mounts on one directory that `ensure_unmounted` unmounts. Nobody stacks more by accident.
 const MOST_STACKED: usize = 64;
 
 /// How often the unmount of a busy mount is tried again, each time after a [`PAUSE`]. Another call that binds from the

@@ -1,4 +1,4 @@
-//! Reads the table of mounts, mounts and unmounts.
+//! Mounts and unmounts filesystems, and reads the kernel's table of mounts.
 
 mod advice;
 mod alone;

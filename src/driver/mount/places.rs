@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use super::table::{Row, Table};
 use crate::host::Kernel;
 
-/// The kinds of directories to which volumes are mounted, by kubelet's layout. Source: kubelet's
+/// The kinds of directories on which volumes are mounted, by kubelet's layout. Source: kubelet's
 /// `pkg/volume/flexvolume/util.go` and `pkg/volume/util`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KubeletPath {

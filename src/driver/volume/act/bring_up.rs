@@ -37,8 +37,8 @@ pub fn bring_up(job: &Job) -> Result<Reply> {
 }
 
 /// Makes the directory and its missing parents, and adds those that it makes to `new`: if the call fails, they are
-/// removed. Runs before the slow steps. kubelet may remove the directory of a pod that has gone while a slow step runs;
-/// a directory made after that step would get a mount that nobody unmounts.
+/// removed. Runs before the slow steps: during such a step, the pod may end, and kubelet may remove the directory. A
+/// directory that is made after that step would get a mount that nobody unmounts.
 fn make_missing<'a>(kernel: &Kernel, dir: &'a Path, new: &mut Vec<&'a Path>) -> Result<()> {
     // If a filesystem is mounted there already, any further access might hang.
     if mounted_at(kernel, dir)?.is_some() {

@@ -92,9 +92,9 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
     deactivate_idle(subject, volume.is_some(), target, &held)
 }
 
-/// Whether this node has a volume of a shared group to give back: its device, or only lvmlockd's lock of it, which a
-/// killed LVM command may leave. In the second case, activates a thin volume first. Fails if LVM could not give the
-/// lock back.
+/// Whether this node has to give a volume of a shared group back to the other nodes: it has the volume's device, or
+/// only lvmlockd's lock, which a killed LVM command may leave. In the second case, activates a thin volume first. Fails
+/// if LVM could not give the lock back.
 fn is_to_give(subject: Subject, volume: &Volume, held: &Lock) -> Result<bool> {
     let Subject { host, config, id } = subject;
     let Some(lock) = &volume.lock else {
@@ -137,8 +137,8 @@ fn deactivate_idle(
         tries = tries.saturating_sub(1);
         match closed.and_then(|()| lvm::deactivate(host, target, held)) {
             Err(_) if tries > 0 && !host.kernel.pause(APART) => {}
-            // The volume is unmounted, and no other node waits for it. The pod must be able to end even if a process
-            // still has the volume mounted in its own mount namespace.
+            // The volume is unmounted here, and no other node waits for it. The pod must be able to end even if a
+            // process still has the volume mounted in its own mount namespace.
             Err(error) if !is_shared => {
                 host.log.about("left-active", &format!("{error:#}"));
                 break;

@@ -70,9 +70,9 @@ fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish)
 
 /// Whether a killed mke2fs may have left this sign of data: see [`Doubt::may_be_unfinished`]. In a volume of less than
 /// 512 MiB, mke2fs chooses small blocks, and writes group descriptors at 2 KiB. In a volume of up to 8 MiB, it makes
-/// one block group and no backup. Data in such a volume counts, since only a backup tells whether somebody has used the
-/// filesystem. mkfs.xfs and mkfs.btrfs write their superblock first, so blkid names what they leave. Source:
-/// mke2fs.conf(5), "small"; seen with a kill at each write.
+/// one block group and no backup. Data in such a volume is never taken for mke2fs's, since only a backup tells whether
+/// somebody has used the filesystem. mkfs.xfs and mkfs.btrfs write their superblock first, so blkid names what they
+/// leave. Source: mke2fs.conf(5), "small"; seen with a kill at each write.
 fn is_left_by_mke2fs(doubt: &Doubt, volume: &Volume) -> bool {
     const ONE_GROUP: u64 = 9 << 20;
     match doubt {

@@ -19,8 +19,8 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    /// The names of these doubts, for the tag that permits to format the volume in spite of them and of no others. Has
-    /// only characters that LVM allows in a tag: lvm(8), "TAGS".
+    /// The names of these doubts, for the tag `flexvolume.mayformat`, which permits mkfs despite these doubts and no
+    /// others. Has only characters that LVM allows in a tag: lvm(8), "TAGS".
     pub fn names(doubts: &[Self]) -> String {
         let names = doubts.iter().map(|doubt| match doubt {
             Self::Recorded(Filesystem { fs, uuid }) => format!("record-{fs}-{uuid}"),
