@@ -55,16 +55,36 @@ fn grow_all(
         let size = decision.extends_to().unwrap_or(volume.size);
         require_fit(job.subject, device, size)?;
     }
+    let size = extend_as_decided(job, facts, decision, &on.device, locks)?;
+    let lock = locks.of_volume()?;
+    if let Some(Inside { device, .. }) = inside {
+        grow_inside(job.subject, device, lock)?;
+        require_filled(job.subject, &on.device, device)?;
+    }
+    let top = inside.map_or(&on.device, |inside| &inside.device);
+    let later = grow_mounted(job, uses, top, lock)?;
+    Ok((size, later))
+}
+
+/// Extends the volume if that was decided. Returns the size that it has then. Gives up the group's lock.
+fn extend_as_decided(
+    job: &Job,
+    facts: &Facts,
+    decision: &Decision,
+    device: &Device,
+    locks: &mut HeldLocks,
+) -> Result<Bytes> {
+    let id = job.subject.id;
     // Of the open files that they inherit, LVM's commands keep only standard input. So they can hold only one lock: the
     // group's. The volume's lock is not needed there, since LVM itself lets nobody else change the volume meanwhile.
     let group = locks.group.take();
-    let size = match *decision {
+    match *decision {
         Decision::Extend(size) => {
             let group = group.as_ref().context("the group's lock is not held")?;
-            extend(job, facts, &on.device, size, group)?;
-            size
+            extend(job, facts, device, size, group)?;
+            Ok(size)
         }
-        Decision::Ready => volume.device_size(),
+        Decision::Ready => Ok(facts.require_volume()?.device_size()),
         Decision::Look(_)
         | Decision::Create(_)
         | Decision::Activate
@@ -75,16 +95,7 @@ fn grow_all(
         | Decision::Open { .. }
         | Decision::Make { .. }
         | Decision::Refuse(_) => bail!("{id} was not looked at as a volume that is to grow"),
-    };
-    drop(group);
-    let lock = locks.of_volume()?;
-    if let Some(Inside { device, .. }) = inside {
-        grow_inside(job.subject, device, lock)?;
-        require_filled(job.subject, &on.device, device)?;
     }
-    let top = inside.map_or(&on.device, |inside| &inside.device);
-    let later = grow_mounted(job, uses, top, lock)?;
-    Ok((size, later))
 }
 
 /// Extends the volume to `size`, and its device with it.

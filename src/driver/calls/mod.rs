@@ -66,13 +66,7 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
     let Some((name, words)) = words.split_first() else {
         bail!("no call-out given; see `flexvolume-lvm --help`");
     };
-    let options = |json: &str| -> Result<Options> {
-        let options = Options::parse(json).context("reading the volume's options")?;
-        if let Some(given) = options.mount_options.joined() {
-            host.log.about("mountoptions", &given);
-        }
-        Ok(options)
-    };
+    let options = |json: &str| options_of(host, json);
     match (*name, words) {
         ("init", []) => Ok(init(config)),
         ("attach", [json, node]) => attach::attach(host, config, &options(json)?, node),
@@ -102,20 +96,32 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
             let job = Job::new(host, config.require()?, &options, Some(&dir), "");
             expand::run(job, Bytes::new(size))
         }
-        (name, words) => match named(name) {
-            Some((name, usage)) => {
-                let usage = if usage.is_empty() {
-                    "no arguments"
-                } else {
-                    usage
-                };
-                bail!("{name} takes {usage}; arguments given: {}", words.len())
-            }
-            None => Ok(Reply::not_supported(
-                "flexvolume-lvm has no call-out of this name; see `flexvolume-lvm --help`",
-            )),
-        },
+        (name, words) => not_understood(name, words.len()),
     }
+}
+
+/// Answers a call-out that the driver does not have, or one with too few or too many words.
+fn not_understood(name: &str, count: usize) -> Result<Reply> {
+    let Some((name, usage)) = named(name) else {
+        return Ok(Reply::not_supported(
+            "flexvolume-lvm has no call-out of this name; see `flexvolume-lvm --help`",
+        ));
+    };
+    let usage = if usage.is_empty() {
+        "no arguments"
+    } else {
+        usage
+    };
+    bail!("{name} takes {usage}; arguments given: {count}")
+}
+
+/// Parses a volume's options.
+fn options_of(host: &Host, json: &str) -> Result<Options> {
+    let options = Options::parse(json).context("reading the volume's options")?;
+    if let Some(given) = options.mount_options.joined() {
+        host.log.about("mountoptions", &given);
+    }
+    Ok(options)
 }
 
 fn in_utf8(args: &[OsString]) -> Result<Vec<&str>> {

@@ -22,7 +22,7 @@ use crate::crypt::{DmTable, HEADER_SIZE, Header, Segment};
 use crate::fs::Backup;
 use crate::host::DeviceNumber;
 use crate::lvm::Volume;
-use crate::names::{Bytes, FsType};
+use crate::names::{Bytes, Filesystem, FsType};
 
 /// Decides by the content of a volume with a LUKS2 header, or with a record of one. `None`: the rules of other volumes
 /// decide.
@@ -33,39 +33,22 @@ pub fn of_luks(
     wish: &Wish,
 ) -> Result<Option<Decision>, Reason> {
     let record = &volume.record;
-    let is_open = facts
-        .uses
-        .as_ref()
-        .is_some_and(|uses| uses.inside.is_some());
-    let (recorded, found) = match (&record.luks, record.making_in_luks(), content) {
-        (_, _, Content::Failed(_) | Content::Unreadable { .. }) => return Ok(None),
-        (Some(_), _, Content::Claimed(_)) => {
-            return of_claimed(facts, None, volume, wish).map(Some);
-        }
-        (Some(uuid), _, Content::Luks(header))
-            if is_usable_as(header, uuid) && header.has_keys() =>
-        {
-            return open(facts, header, volume, wish).map(Some);
-        }
-        (Some(uuid), ..) => (uuid.as_str(), instead(content)),
-        // The driver's own luksFormat, or the mkfs after it, was killed, or somebody restored LVM's metadata of that
-        // moment.
+    let uses = facts.uses.as_ref();
+    let is_open = uses.is_some_and(|uses| uses.inside.is_some());
+    match (&record.luks, record.making_in_luks(), content) {
+        (_, _, Content::Failed(_) | Content::Unreadable { .. }) => Ok(None),
+        (Some(uuid), ..) => of_recorded(facts, uuid, content, volume, wish).map(Some),
         (None, Some((_, uuid)), Content::Luks(header))
             if record.made.is_none()
                 && is_usable_as(header, uuid)
                 && (header.has_keys() || !is_open) =>
         {
-            let decision = if header.has_keys() {
-                open(facts, header, volume, wish)
-            } else {
-                made_again(facts, Some(uuid), volume, wish)
-            };
-            return decision.map(Some);
+            of_cut_short(facts, header, uuid, volume, wish).map(Some)
         }
         // The volume is open, and its header is gone: somebody wiped the header.
-        (None, Some((_, uuid)), _) if is_open => (uuid, instead(content)),
+        (None, Some((_, uuid)), _) if is_open => Err(another_header(uuid, content)),
         (None, _, Content::Filesystem(_)) if wish.encrypted == Some(true) => {
-            return Err(Reason::NotEncrypted);
+            Err(Reason::NotEncrypted)
         }
         (
             None,
@@ -77,12 +60,55 @@ pub fn of_luks(
             | Content::Other(_)
             | Content::Several
             | Content::Claimed(_),
-        ) => return Ok(None),
-    };
-    Err(Reason::Header {
+        ) => Ok(None),
+    }
+}
+
+/// Decides for a volume whose record names the header with this UUID.
+fn of_recorded(
+    facts: &Facts,
+    uuid: &str,
+    content: &Content,
+    volume: &Volume,
+    wish: &Wish,
+) -> Ruling {
+    match content {
+        Content::Claimed(_) => of_claimed(facts, None, volume, wish),
+        Content::Luks(header) if is_usable_as(header, uuid) && header.has_keys() => {
+            open(facts, header, volume, wish)
+        }
+        Content::Luks(_)
+        | Content::Blank { .. }
+        | Content::Filesystem(_)
+        | Content::Damaged(_)
+        | Content::Other(_)
+        | Content::Several
+        | Content::Unreadable { .. }
+        | Content::Failed(_) => Err(another_header(uuid, content)),
+    }
+}
+
+/// Decides for a header with which nothing is recorded yet: the driver's own luksFormat was killed, or the mkfs after
+/// it, or somebody restored LVM's metadata of that moment.
+fn of_cut_short(
+    facts: &Facts,
+    header: &Header,
+    uuid: &str,
+    volume: &Volume,
+    wish: &Wish,
+) -> Ruling {
+    if header.has_keys() {
+        open(facts, header, volume, wish)
+    } else {
+        made_again(facts, Some(uuid), volume, wish)
+    }
+}
+
+fn another_header(recorded: &str, content: &Content) -> Reason {
+    Reason::Header {
         recorded: recorded.to_owned(),
-        found,
-    })
+        found: instead(content),
+    }
 }
 
 /// Fails if the header is not the recorded one, or does not encrypt as the driver does.
@@ -243,16 +269,25 @@ fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> 
             if let Some(made) = made {
                 require_type(&made.fs, wish)?;
             }
-            Err(Reason::Inside {
-                recorded: match (made, making) {
-                    (Some(made), _) => made.to_string(),
-                    (None, Some(fs)) => format!("a new {fs}"),
-                    (None, None) => "a filesystem".to_owned(),
-                },
-                found: instead(other),
-                backup: backup_in(other),
-            })
+            Err(another_inside(made, making, other))
         }
+    }
+}
+
+/// `made`: the recorded filesystem. `making`: the type that a call was about to make.
+fn another_inside(
+    made: Option<&Filesystem<String>>,
+    making: Option<&str>,
+    found: &Content,
+) -> Reason {
+    Reason::Inside {
+        recorded: match (made, making) {
+            (Some(made), _) => made.to_string(),
+            (None, Some(fs)) => format!("a new {fs}"),
+            (None, None) => "a filesystem".to_owned(),
+        },
+        found: instead(found),
+        backup: backup_in(found),
     }
 }
 
