@@ -62,16 +62,6 @@ impl Scene {
                 // e2fsck writes the fields of the superblock one after another, and its checksum last.
                 assert!(stage.has_page, "{reply:?}");
                 run("sh", &["-c", &format!("{repair} -y || [ $? = 1 ]")]);
-            } else if let Some((_, rest)) = reply.message.split_once("run `dmsetup clear ") {
-                // A killed `cryptsetup resize`.
-                let rest = rest.split('`').next().unwrap();
-                run("sh", &["-c", &format!("dmsetup clear {rest}")]);
-            } else if let Some((_, rest)) = reply.message.split_once("`dmsetup remove flexvolume.")
-            {
-                // A killed `cryptsetup open` had made the device, and given it no table yet.
-                let name = format!("flexvolume.{}", rest.split('`').next().unwrap());
-                assert_eq!(run("dmsetup", &["table", &name]), "", "{reply:?}");
-                run("dmsetup", &["remove", &name]);
             } else if said(&format!("allow-format {}/{lv}", group.name)) {
                 // luksFormat had written noise, and no header or a part of one.
                 let is_new = self.call == Call::MountEncrypting && !stage.has_page;
@@ -210,6 +200,15 @@ pub fn is_mended(device: &str, reply: &Reply) -> bool {
         run("debugfs", &["-n", "-w", "-R", fix, device]);
     } else if let Some((_, part)) = message.split_once("prohibited while logical volume ") {
         run("lvchange", &["-an", part.split(' ').next().unwrap()]);
+    } else if let Some((_, rest)) = message.split_once("run `dmsetup clear ") {
+        // A killed `cryptsetup resize`.
+        let rest = rest.split('`').next().unwrap();
+        run("sh", &["-c", &format!("dmsetup clear {rest}")]);
+    } else if let Some((_, rest)) = message.split_once("`dmsetup remove flexvolume.") {
+        // A killed `cryptsetup open` had made the device, and given it no table yet.
+        let name = format!("flexvolume.{}", rest.split('`').next().unwrap());
+        assert_eq!(run("dmsetup", &["table", &name]), "", "{reply:?}");
+        run("dmsetup", &["remove", &name]);
     } else {
         return false;
     }

@@ -8,7 +8,7 @@ use crate::kills::steps::{Step as Place, Victim};
 const LENGTH: usize = 56;
 /// How many names for volumes there are. Each has two pods, and a life has some of them. Names 2n and
 /// 2n + 1 are of one kind: each may become the other, or hold a snapshot of the other's volume.
-pub const SLOTS: usize = 14;
+pub const SLOTS: usize = 16;
 
 /// The number is that of a pod (kubelet, pods), of a volume's name (operators) or of a disk. Pods 2n and 2n + 1 want
 /// the volume n. `which` chooses one of the things that fit, whatever its number.

@@ -226,6 +226,9 @@ impl World {
         let size = format!("size={}", place.size);
         let fs = format!("fsType={}", place.fs);
         let mut args = vec!["check", &id, "-o", &fs, "-o", &size];
+        if place.encrypted {
+            args.extend(["-o", "encryption=luks2"]);
+        }
         if read_only {
             args.push("--ro");
         }

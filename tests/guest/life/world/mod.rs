@@ -11,6 +11,7 @@ use std::path::Path;
 use super::Tally;
 use super::oracle::{Holds, Lv, Record};
 use super::player::{Ill, SLOTS, Step};
+use crate::crypt;
 use crate::kills::steps::Steps;
 use crate::prelude::*;
 
@@ -21,16 +22,18 @@ struct Slot {
     fs: &'static str,
     size: &'static str,
     thin: bool,
+    encrypted: bool,
 }
 
 const fn slot(disk: usize, lv: &'static str, fs: &'static str, size: &'static str) -> Slot {
-    let thin = matches!(lv.as_bytes()[0], b't');
+    let (thin, encrypted) = (lv.as_bytes()[0] == b't', lv.as_bytes()[0] == b'e');
     Slot {
         disk,
         lv,
         fs,
         size,
         thin,
+        encrypted,
     }
 }
 
@@ -49,6 +52,8 @@ const PLACES: [Slot; SLOTS] = [
     slot(1, "y", "xfs", "300m"),
     slot(1, "m", "btrfs", "128m"),
     slot(1, "n", "btrfs", "128m"),
+    slot(1, "e", "ext4", "64m"),
+    slot(1, "ef", "ext4", "64m"),
 ];
 const DISK: u64 = 1 << 30;
 
@@ -120,10 +125,12 @@ impl World {
         };
         let dir = Steps::dir_of(&format!("life{}", self.number));
         let [first, second] = [0, 1].map(|n| &self.groups[n].name);
+        let key = crypt::key_file(&format!("life{}", self.number));
         let lines = format!(
             "deactivate = {deactivate}\ntool_dirs = [{:?}, '/usr/sbin', '/usr/bin']\n\
-             [volume_group.{first}]\n[volume_group.{second}]\ncreate = true\n",
+             [volume_group.{first}]\n[volume_group.{second}]\ncreate = true\n{}",
             text(&dir),
+            crypt::config(&key),
         );
         self.node.configure(mode, &lines);
     }
@@ -198,7 +205,7 @@ impl World {
                     run("udevadm", &["settle"]);
                     lenient("btrfs", &["device", "scan", "--forget"]);
                 }
-                if self.lvs[lv].record != Record::Right {
+                if self.lvs[lv].record != Record::Right && !place.encrypted {
                     self.adopt(slot);
                 }
                 self.up(2 * slot, false, None);
@@ -225,7 +232,12 @@ impl World {
     fn volume(&self, slot: usize) -> Volume {
         let place = &PLACES[slot];
         let volume = Volume::new(&self.groups[place.disk], place.lv);
-        volume.fs(place.fs).with("size", place.size)
+        let volume = volume.fs(place.fs).with("size", place.size);
+        if place.encrypted {
+            volume.encrypted()
+        } else {
+            volume
+        }
     }
 
     fn works(&self, slot: usize) -> bool {
@@ -260,7 +272,7 @@ impl Drop for World {
     }
 }
 
-/// The UUID in device-mapper of the device that is mounted at exactly this directory.
+/// The UUID in device-mapper of the logical volume that is mounted at exactly this directory.
 fn device_at(dir: &Path) -> Option<String> {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let line = table
@@ -269,11 +281,20 @@ fn device_at(dir: &Path) -> Option<String> {
     let (mount, filesystem) = line.split_once(" - ")?;
     let mut words = filesystem.split(' ');
     let (fs_type, source) = (words.next()?, words.next()?);
-    let uuid = if fs_type == "btrfs" {
+    if fs_type == "btrfs" {
         let node = fs::canonicalize(source).ok()?;
-        format!("/sys/class/block/{}/dm/uuid", node.file_name()?.to_str()?)
+        lvs_uuid(&Path::new("/sys/class/block").join(node.file_name()?))
     } else {
-        format!("/sys/dev/block/{}/dm/uuid", mount.split(' ').nth(2)?)
-    };
-    Some(fs::read_to_string(uuid).ok()?.trim().to_owned())
+        lvs_uuid(&Path::new("/sys/dev/block").join(mount.split(' ').nth(2)?))
+    }
+}
+
+/// The UUID in device-mapper of this logical volume, or of the one below this LUKS2 device.
+fn lvs_uuid(device: &Path) -> Option<String> {
+    let uuid = fs::read_to_string(device.join("dm/uuid")).ok()?;
+    if !uuid.starts_with("CRYPT-") {
+        return Some(uuid.trim().to_owned());
+    }
+    let below = fs::read_dir(device.join("slaves")).ok()?.next()?.ok()?;
+    lvs_uuid(&below.path())
 }

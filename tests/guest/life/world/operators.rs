@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use super::{PLACES, World, device_at};
+use super::{PLACES, World};
 use crate::kills::trial::is_mended;
 use crate::life::oracle::{Holds, Lv, Record};
-use crate::life::player::Ill;
+use crate::life::player::{Ill, SLOTS};
 use crate::prelude::*;
 use crate::signatures::put;
 
@@ -14,7 +14,19 @@ impl World {
     /// The volume of a slot, if nobody uses it and LVM can work on it.
     fn free(&self, slot: usize) -> Option<usize> {
         let lv = self.slots[slot].filter(|_| self.is_well(slot))?;
-        (!self.is_alive(lv)).then_some(lv)
+        (!self.is_alive(lv) && !self.is_open(lv)).then_some(lv)
+    }
+
+    /// Whether there is a LUKS2 device on top of this volume.
+    fn is_open(&self, lv: usize) -> bool {
+        Path::new(&format!("/dev/mapper/flexvolume.{}", self.lvs[lv].uuid)).exists()
+    }
+
+    /// The same as `free_device`, of a volume that is not to be encrypted.
+    pub(super) fn free_plain(&self, slot: usize) -> Option<(usize, String)> {
+        (!PLACES[slot].encrypted)
+            .then(|| self.free_device(slot))
+            .flatten()
     }
 
     /// The same, and active.
@@ -82,7 +94,8 @@ impl World {
     pub(super) fn swap(&mut self, slot: usize, with: usize) {
         let (one, other) = (&PLACES[slot], &PLACES[with]);
         let well = self.is_well(slot) && self.is_well(with);
-        if slot == with || one.disk != other.disk || one.fs != other.fs || !well {
+        let alike = (one.disk, one.fs, one.encrypted) == (other.disk, other.fs, other.encrypted);
+        if slot == with || !alike || !well {
             return;
         }
         let group = &self.groups[one.disk].name;
@@ -117,6 +130,7 @@ impl World {
     pub(super) fn snapshot(&mut self, slot: usize, to: usize) {
         let (from, at) = (&PLACES[slot], &PLACES[to]);
         let alike = (from.disk, from.fs, from.thin) == (at.disk, at.fs, at.thin);
+        let alike = alike && !from.encrypted && !at.encrypted;
         let Some(lv) = self.slots[slot].filter(|_| alike && self.slots[to].is_none()) else {
             return;
         };
@@ -149,7 +163,7 @@ impl World {
 
     pub(super) fn spoil(&mut self, slot: usize) {
         if PLACES[slot].fs != "btrfs"
-            && let Some((lv, device)) = self.free_device(slot)
+            && let Some((lv, device)) = self.free_plain(slot)
             && self.lvs[lv].holds != Holds::Perhaps
         {
             put(&device, 0, &b"raw!".repeat(1024));
@@ -158,7 +172,7 @@ impl World {
     }
 
     pub(super) fn format(&mut self, slot: usize, ext4: bool) {
-        if let Some((lv, device)) = self.free_device(slot) {
+        if let Some((lv, device)) = self.free_plain(slot) {
             let fs = if ext4 { "ext4" } else { "ext2" };
             run("wipefs", &["-qa", &device]);
             run(&format!("mkfs.{fs}"), &["-q", "-F", &device]);
@@ -168,7 +182,7 @@ impl World {
 
     /// Somebody takes the record off.
     pub(super) fn forget(&mut self, slot: usize) {
-        if let Some(lv) = self.free(slot) {
+        if let Some(lv) = self.free(slot).filter(|_| !PLACES[slot].encrypted) {
             let group = &self.groups[PLACES[slot].disk];
             let tags = group.tags(PLACES[slot].lv);
             for tag in tags
@@ -182,7 +196,7 @@ impl World {
     }
 
     pub(super) fn adopt(&mut self, slot: usize) {
-        let Some((lv, _)) = self.free_device(slot) else {
+        let Some((lv, _)) = self.free_plain(slot) else {
             return;
         };
         let is_fs = matches!(self.lvs[lv].holds, Holds::Fs(_));
@@ -199,7 +213,7 @@ impl World {
     }
 
     pub(super) fn allow_format(&mut self, slot: usize) {
-        let Some((lv, _)) = self.free_device(slot) else {
+        let Some((lv, _)) = self.free_plain(slot) else {
             return;
         };
         let id = self.groups[PLACES[slot].disk].path(PLACES[slot].lv);
@@ -220,10 +234,9 @@ impl World {
 
     pub(super) fn deactivate(&mut self, disk: usize) {
         let group = &self.groups[disk].name;
-        let used = mounts().iter().any(|mount| {
-            device_at(Path::new(&mount.point))
-                .is_some_and(|_| mount.source.contains(group.as_str()))
-        });
+        let mut there = (0..SLOTS).filter(|slot| PLACES[*slot].disk == disk);
+        let used = there
+            .any(|slot| self.slots[slot].is_some_and(|lv| self.is_alive(lv) || self.is_open(lv)));
         if !used && self.ill[disk] == Ill::No {
             // A disk that udev still looks at shows LVM no group.
             let seen = || std::process::Command::new("vgs").arg(group).output();
@@ -256,6 +269,18 @@ impl World {
             if twin.is_some_and(is_its) {
                 self.slots[slot ^ 1] = None;
             }
+            return true;
+        }
+        if PLACES[slot].encrypted && said(&format!("allow-format {}", group.path(PLACES[slot].lv)))
+        {
+            // luksFormat had written noise, and no header or a part of one.
+            assert!(
+                self.lv(slot).is_none_or(|lv| lv.files.is_empty()),
+                "{reply:?}"
+            );
+            run("wipefs", &["--all", &volume.device()]);
+            let id = group.path(PLACES[slot].lv);
+            self.node.prints(&["allow-format", &id, "--yes"], "", 0);
             return true;
         }
         is_mended(&volume.device(), reply)

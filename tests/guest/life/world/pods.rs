@@ -6,7 +6,7 @@ use std::process::Command;
 
 use nix::libc::EIO;
 
-use super::{PLACES, Pod, World, device_at};
+use super::{PLACES, Pod, World, device_at, lvs_uuid};
 use crate::life::oracle::{Holds, Lv};
 use crate::prelude::*;
 
@@ -85,9 +85,8 @@ impl World {
             Holds::Fs("ext4") => {
                 let mut numbers = fs::read_dir("/sys/fs/ext4").unwrap().flatten();
                 numbers.any(|number| {
-                    let uuid = Path::new("/sys/block").join(number.file_name());
-                    let uuid = fs::read_to_string(uuid.join("dm/uuid")).unwrap_or_default();
-                    uuid.trim_end().ends_with(&lv.uuid)
+                    let device = Path::new("/sys/block").join(number.file_name());
+                    lvs_uuid(&device).is_some_and(|uuid| uuid.ends_with(&lv.uuid))
                         && read(&number.path().join("errors_count")).trim() != "0"
                 })
             }
