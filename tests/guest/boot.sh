@@ -185,7 +185,7 @@ life() {
     local LIFE=${1:-$LIFE_SECONDS} SEED=${2:-$SEED} part=$DIR/life
     local SILENCE=$((LIFE + 3600)) # A life that fails is played again and again.
     prepared "$part"
-    [ -z "${SUITE:-}" ] || files_of "$SUITE"
+    if [ -n "${SUITE:-}" ]; then files_of "$SUITE"; else need_newer_uml; fi
     truncate -s 1G "$part/disk" "$part/power"
     step life in_guest "$part" "$part/guest --test-threads=1 --ignored --exact life::life" | tee "$part/log"
     count life "$part/log" "$part/versions"
