@@ -1,7 +1,7 @@
 //! Changes files for `flexvolume-lvm install` and other commands for people. No call-out uses this: when the driver
 //! serves kubelet, it deletes no files, and writes none beside itself.
 
-#![allow(clippy::disallowed_methods)] // the one door of this crate to files
+#![allow(clippy::disallowed_methods)] // all of this crate's access to files is here
 
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -60,8 +60,9 @@ pub fn read_or_stdin(kernel: &Kernel, file: &Path) -> io::Result<Vec<u8>> {
     at_most_a_mebibyte(io::stdin().lock())
 }
 
-/// Waits until no other run changes `dir`, and locks a file in it. A file, since only root can open it: everybody who
-/// can read the directory could lock the directory itself. kubelet ignores the file's name.
+/// Takes the lock of the runs that change `dir`. Fails if another run holds it. The lock is on a private directory in
+/// `dir`, which only root can open: everybody who can read `dir` could lock `dir` itself. kubelet ignores the private
+/// directory, since its name begins with a dot.
 pub fn take_turn(kernel: &Kernel, dir: &Path) -> Result<Lock> {
     let file = dir.join(".flexvolume-lvm.lock");
     let lock = kernel.try_lock(&file);
@@ -78,7 +79,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
     Ok(fs::read(path)?)
 }
 
-/// The device and inode of the file that `path` leads to. `None`: the file cannot be looked at.
+/// The device and inode of the file that `path` leads to. `None`: they cannot be read.
 pub fn identity(path: &Path) -> Option<(u64, u64)> {
     let metadata = fs::metadata(path).ok()?;
     Some((metadata.dev(), metadata.ino()))
@@ -105,7 +106,7 @@ pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     Ok(file.sync_all()?)
 }
 
-/// Gives a file, or a symbolic link itself, a second name.
+/// Makes `name` a hard link to the file or symbolic link `of`. Replaces a file that has this name.
 pub fn second_name(of: &Path, name: &Path) -> Result<()> {
     remove(name)?;
     Ok(fs::hard_link(of, name)?)
@@ -114,12 +115,12 @@ pub fn second_name(of: &Path, name: &Path) -> Result<()> {
 /// Renames in one step, durably. Replaces a file that has the name `to`.
 pub fn rename(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to)?;
-    // If both names are of one file, rename(2) does nothing.
+    // If both names are hard links to one file, rename(2) does nothing.
     remove(from)?;
     sync_parent(to)
 }
 
-/// Makes changes of names in the directory of `path` durable.
+/// Makes the changes of names in the parent directory of `path` durable.
 pub fn sync_parent(path: &Path) -> Result<()> {
     match path.parent() {
         Some(parent) => Ok(File::open(parent)?.sync_all()?),
@@ -127,8 +128,8 @@ pub fn sync_parent(path: &Path) -> Result<()> {
     }
 }
 
-/// Removes a file or a link, if it exists. Checks that first: on a read-only filesystem, unlink(2) fails even if the
-/// file is missing.
+/// Removes a file or a link, if it exists. First checks whether it does: on a read-only filesystem, unlink(2) fails
+/// even if the file is missing.
 pub fn remove(path: &Path) -> Result<()> {
     if exists(path)? {
         fs::remove_file(path)?;

@@ -34,10 +34,10 @@ pub fn running(kernel: &Kernel) -> Vec<Kubelet> {
         let exe = exe_of(pid);
         let line = kernel.read_of(pid, "cmdline");
         let parent = parent_in(&kernel.read_of(pid, "stat"));
-        // A `kubelet --version`.
+        // `kubelet --version` ends at once, and serves no pods.
         let only_tells = line.split('\0').nth(1) == Some("--version");
         let is_starting = exe.is_some() && exe == parent.and_then(exe_of);
-        // The name is checked last. A process that kubelet starts is also called kubelet until it runs its own
+        // The name is checked again, last: a process that kubelet starts is called kubelet until it runs its own
         // executable.
         if only_tells || is_starting || !is_kubelet() {
             continue;
@@ -56,8 +56,8 @@ fn is_roots(kernel: &Kernel, pid: u32) -> bool {
     }) && are_all_roots(&kernel.read_of(pid, "status"))
 }
 
-/// Whether all user ids in this `/proc/PID/status` are root's. If a user has started a program with the set-user-ID
-/// bit, its arguments are the user's. Then the first id, the real one, is the user's, too.
+/// Whether all user ids in this `/proc/PID/status` are root's. A user who starts a set-user-ID program chooses its
+/// arguments. The first id of such a process, the real one, is the user's.
 fn are_all_roots(status: &str) -> bool {
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     ids.is_some_and(|ids| ids.split_whitespace().eq(["0"; 4]))
@@ -89,7 +89,7 @@ fn flag<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     value
 }
 
-/// The value of a key in YAML or JSON, at any level.
+/// The first value of a key in YAML or JSON, at any level. `None`: the key is missing, or its value is empty.
 fn value_in<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;

@@ -1,9 +1,9 @@
 //! The tool half of flexvolume-lvm: commands for people, and call-outs by hand.
 //!
-//! Each room uses only the rooms after it in this list: `cli`; `install`; `commands`; `kubelet`; `files` and `output`.
-//! All of them use the driver crate.
+//! Each module uses only the modules after it in this list: `cli`; `install`; `commands`; `kubelet`; `files` and
+//! `output`. All of them use the driver crate.
 
-// Outside tests, only src/tool/files.rs may call these functions: see clippy.toml.
+// Outside tests, only src/tool/files.rs may call the functions that clippy.toml disallows.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 // Only this project's executable and tests use this crate.
 #![allow(

@@ -8,8 +8,7 @@ use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result};
 pub use driver::reply::Printed;
 
-/// Writes to standard output at once, for a command that does not end by itself or may still fail. Ignores errors of
-/// the write.
+/// Prints at once, for a command that does not end by itself, or whose later steps may fail. A write error is ignored.
 pub fn tell(text: &str) {
     let mut out = anstream::stdout();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -53,7 +52,8 @@ pub fn titles<const N: usize>(titles: [&str; N]) -> Vec<String> {
     titles.map(bold).to_vec()
 }
 
-/// How many characters a line may have: as many as the terminal shows. Without a terminal, any number.
+/// The width of a line: that of the terminal, or 80 if its size is unknown. `usize::MAX`: standard output is no
+/// terminal.
 pub fn width() -> usize {
     const OF_OLD: usize = 80;
     if !std::io::stdout().is_terminal() {
@@ -63,14 +63,14 @@ pub fn width() -> usize {
     size.map_or(OF_OLD, |(width, _)| usize::from(width.0))
 }
 
-/// `part` as a percentage of `all`, rounded down.
+/// `part` as a percentage of `all`, rounded down. 0 if `all` is less than 100.
 pub fn percent(part: u64, all: u64) -> f64 {
     let hundredths = part.checked_div(all / 100).unwrap_or_default();
     f64::from(u32::try_from(hundredths).unwrap_or(u32::MAX))
 }
 
-/// A text like `41 % filled`. On a terminal, a bar is before the words. 100 % means full, so the number is rounded
-/// down.
+/// A text like `41 % filled`. On a terminal, a bar is before the words. The number is rounded down: only what is full
+/// has 100 %.
 pub fn share(percent: f64, word: &str) -> String {
     let words = format!("{:.0} % {word}", percent.clamp(0.0, 100.0).floor());
     if width() == usize::MAX {
@@ -143,7 +143,8 @@ pub fn columns(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Like [`columns`], but wraps the last column, so that no line is wider than `width`.
+/// Like [`columns`], but wraps the last column to make lines of at most `width` characters. Only a line with a command
+/// in backquotes may be longer.
 pub fn columns_within(rows: &[Vec<String>], width: usize) -> String {
     let last = rows
         .iter()

@@ -3,7 +3,7 @@
 //! Lines have at most 80 characters, since clap does not wrap indented lines. A line has two columns, with two spaces
 //! between them, or the second column is on the next line. `xtask` makes man pages from this form.
 
-/// The exit codes of a command that has no others.
+/// The exit codes of each command whose own text below has none.
 pub const EXIT_CODES: &str = "
 
 Exit codes:

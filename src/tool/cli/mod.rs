@@ -23,7 +23,7 @@ const USAGE: u8 = 2;
 
 /// Runs what a person typed. `args`: all of argv. `words`: the result of [`driver::words`].
 #[must_use]
-// If this were inlined, each call of kubelet would have its large frame on the stack.
+// Never inlined: otherwise this function's large frame would be on the stack in each call of kubelet.
 #[cold]
 #[inline(never)]
 pub fn main(args: &[OsString], words: &[OsString]) -> Printed {
@@ -58,9 +58,9 @@ pub fn command() -> clap::Command {
     people::command()
 }
 
-/// Whether kubelet may have started this process: it uses an absolute path in its plugin directory (source: kubelet's
-/// `pkg/volume/flexvolume/driver-call.go`). It does not use the name of the command, nor a directory of commands for
-/// people.
+/// Whether kubelet may have started this process. kubelet starts a driver by its absolute path in the plugin directory
+/// (source: kubelet's `pkg/volume/flexvolume/driver-call.go`). That path does not end in `flexvolume-lvm`, and its
+/// directory is not `bin` or `sbin`.
 fn may_be_kubelets(args: &[OsString]) -> bool {
     let Some(program) = args.first().map(Path::new).filter(|_| !is_called_by_name()) else {
         return false;
@@ -104,7 +104,7 @@ fn commands_for_people() -> Vec<String> {
     names.collect()
 }
 
-/// The word with which this was called, for usage lines that can be pasted.
+/// The name by which the driver was started. Usage lines begin with it, so that they can be pasted.
 fn program(args: &[OsString]) -> String {
     if is_called_by_name() {
         return NAME.to_owned();
@@ -138,7 +138,7 @@ fn styled(printed: Printed) -> Printed {
     }
 }
 
-/// Answers a call-out that a person makes, or a script with which a person tries the driver.
+/// Answers a call-out from a person or a person's script, or a word that may be a call-out of a later kubelet.
 fn call_out(args: &[OsString], words: &[OsString]) -> Printed {
     let is_by_hand = calls::is_by_hand(words);
     let is_a_persons = is_by_hand || std::io::stderr().is_terminal();

@@ -35,7 +35,7 @@ pub struct Check {
     /// Name the first mistake in the config FILE, with line and key; - is standard input. Without FILE, check the config
     /// that this driver reads. Needs neither root nor LVM
     #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "options", "fs", "ro", "idle"])]
-    #[allow(clippy::option_option)] // not asked for; without a file; with one
+    #[allow(clippy::option_option)] // `None`: no --config; `Some(None)`: --config without FILE
     pub config: Option<Option<PathBuf>>,
     /// Say whether nothing uses a volume, so that it can be handed to a CSI driver, renamed or removed: it is
     /// active, and nothing has it mounted or open, in any mount namespace. If not, each line says who has it and
@@ -63,7 +63,8 @@ struct CheckReport {
     to_repair: usize,
     /// How many volumes would mount, but are full or have another fault.
     unwell: usize,
-    /// How many volumes do not count: they belong to no pod, or another node has them, as is right.
+    /// How many volumes do not count for the exit code: they are not the driver's, or another node has them, which is
+    /// no fault.
     not_counted: usize,
     /// Faults of groups and disks, and questions that LVM did not answer.
     beside_volumes: Vec<Finding>,
@@ -73,7 +74,7 @@ struct CheckReport {
 struct Checked {
     #[serde(flatten)]
     verdict: Verdict,
-    /// The volume's health, as `status` prints it. `None`: the volume itself was named.
+    /// The volume's health, as `status` prints it. `None`: a person named the volume, and only the verdict counts.
     health: Option<String>,
     /// Whether this volume counts for the exit code.
     counts: bool,
@@ -111,7 +112,7 @@ pub fn run(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
 }
 
 /// Checks the named volumes and groups, or all, or rehearses a mount. The exit code is 0 if every volume would mount,
-/// as far as this can be known without writing to it. Otherwise it is 1, also if a call works on a volume just now. A
+/// as far as a look without writing can tell. Otherwise it is 1. It is also 1 if another call is at work on a volume. A
 /// volume that is not the driver's (see [`Inventory::is_ours`]) counts only if it was named.
 fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     config.require()?;
@@ -214,7 +215,8 @@ impl Check {
         }
     }
 
-    /// The options of the mount that `-o` describes. A volume that is named beside `-o` is one of them.
+    /// The options of the mount that `-o` describes. A name VG/LV on the command line sets the options for group and
+    /// volume.
     fn rehearsed(&self) -> Result<Options> {
         let mut options = Map::new();
         match self.names.as_slice() {

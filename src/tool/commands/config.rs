@@ -1,4 +1,4 @@
-//! `flexvolume-lvm check --config`: whether a config is right, without LVM.
+//! `flexvolume-lvm check --config`: finds mistakes in a config, without asking LVM.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -18,7 +18,8 @@ struct ConfigReport<'a> {
     mistakes: Vec<String>,
 }
 
-/// Names the first mistake of `file`, or of the config that the driver reads. The exit code is 1 if there is one.
+/// Names the first mistake in `file`, or without `file`, in the config that the driver reads. The exit code is 1 if
+/// there is a mistake.
 pub fn mistakes(host: &Host, loaded: &Loaded, file: Option<&Path>, json: bool) -> Result<Printed> {
     let own = Path::new(&loaded.config.file);
     let file = file.unwrap_or(own);
@@ -32,7 +33,7 @@ pub fn mistakes(host: &Host, loaded: &Loaded, file: Option<&Path>, json: bool) -
         (Err(_), Some(problem)) if is_own => bail!("{problem}"),
         (Err(e), _) => return Err(e).with_context(|| format!("reading {shown}")),
     };
-    // For example, that another user may write to the file.
+    // The driver may refuse to read its own config, for example because another user may write to the file.
     let mistake = mistake.or_else(|| loaded.problem.clone().filter(|_| is_own));
     let said = match &mistake {
         Some(mistake) => format!("{mistake}\n"),

@@ -81,11 +81,12 @@ fn is_missing(seen: &SeenVolume) -> bool {
     seen.facts.device.is_none() && matches!(seen.facts.lvm, Some(Lvm::NoVolume))
 }
 
-/// All obstacles: the volume's users, and why it could not be used now.
+/// Why the volume is not ready: its users, an open encryption, a shared group. Without any of these, why nobody could
+/// use the volume now.
 fn obstacles(host: &Host, seen: &SeenVolume) -> Vec<Obstacle> {
     let (facts, id) = (&seen.facts, &seen.facts.id);
     let is_unknown = matches!(seen.decision, Decision::Refuse(Reason::Unknown));
-    // If the device is suspended, everyone who has it open waits for that. So the other users are not listed.
+    // Everyone who has a suspended device open waits until it is resumed. So the other users are not listed.
     if let Some(reason) = facts.uses.as_ref().and_then(Uses::waits)
         && !is_unknown
     {
@@ -136,7 +137,7 @@ fn not_usable(seen: &SeenVolume) -> Option<Obstacle> {
     Some(Obstacle::of(id, reason))
 }
 
-/// The volume's mounts for pods.
+/// An obstacle for each of kubelet's mounts of the volume, with what a person can do.
 fn mounts(host: &Host, facts: &Facts) -> Vec<Obstacle> {
     let pods = Pods::read(host.kernel);
     let mounts = facts.uses.iter().flat_map(|uses| &uses.mounts);

@@ -23,7 +23,7 @@ const CALLS: Duration = Duration::from_secs(3600);
 /// The name of the file for `node_exporter`'s textfile collector.
 const FILE: &str = "flexvolume-lvm.prom";
 
-/// Each metric, and what it says. All are gauges.
+/// The metrics, all of them gauges. The comment of each is its HELP text in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, EnumMessage, IntoStaticStr)]
 #[cfg_attr(test, derive(strum::EnumIter))]
 #[strum(serialize_all = "snake_case")]
@@ -86,8 +86,8 @@ impl Metric {
     }
 }
 
-/// Samples by metric and labels, for the text format that Prometheus and `OpenMetrics` share. A text with the same
-/// labels twice is invalid. Two groups of one name have the same labels, so the map keeps only one sample.
+/// Samples by metric and labels, for the text format that Prometheus and `OpenMetrics` share. Two samples with the same
+/// labels would make the text invalid. If two groups have one name, the map keeps the sample of one group only.
 #[derive(Default)]
 struct Metrics(BTreeMap<Metric, BTreeMap<String, f64>>);
 
@@ -118,8 +118,8 @@ impl Metrics {
     }
 }
 
-/// `flexvolume-lvm metrics`: prints the metrics, or writes them into a file in `dir`. A reader of the file never sees a
-/// part of them.
+/// `flexvolume-lvm metrics`: prints the metrics, or writes them into a file in `dir`. The file is replaced in one step,
+/// so that a reader always sees all metrics.
 pub fn run(host: &Host, config: &Loaded, dir: Option<&Path>) -> Result<Printed> {
     let inventory = Inventory::take(host, config)?;
     let mut metrics = Metrics::default();

@@ -1,4 +1,4 @@
-//! The commands for people, each in a file or room. They print text, or JSON with `--json`.
+//! The commands for people, each in a file or folder. They print text, or JSON with `--json`.
 
 pub mod check;
 pub mod config;

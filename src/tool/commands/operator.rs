@@ -1,5 +1,5 @@
 //! The commands with which an operator vouches for a volume's content: `adopt`, `allow-format`. They are no options of
-//! a volume, since authors of pods must not be able to do this. Each looks and decides as the next mount does.
+//! a volume, since an author of pods must not vouch. Each command looks and decides as the next mount does.
 
 use std::io::{IsTerminal, Write as _};
 
@@ -49,7 +49,7 @@ pub fn adopt(host: &Writing, config: &Loaded, id: &LvId) -> Result<Printed> {
     )))
 }
 
-/// The filesystem on a volume, if it may be recorded.
+/// The filesystem on a volume. Fails if `adopt` must not record it.
 fn found(host: &Writing, seen: &SeenVolume) -> Result<Filesystem> {
     let id = &seen.facts.id;
     let refuse = |reason: &Reason| bail!("{}", reason.message(id));
@@ -81,8 +81,10 @@ fn found(host: &Writing, seen: &SeenVolume) -> Result<Filesystem> {
     })
 }
 
-/// The device inside a LUKS2 volume that an operator has opened, if the driver refuses the volume or takes it for
-/// closed. `None`: there is no such device, or the driver itself sees the filesystem inside.
+/// The decrypted device of a LUKS2 volume, which an operator has opened. It is looked for only if the driver refuses
+/// the volume, or would open the volume itself. `None`: the driver decides otherwise, or the volume is not active or
+/// has no usable LUKS2 header. Fails if the volume is not open, or if the kernel's table of the open device does not
+/// match the header.
 fn opened_by_operator(host: &Writing, seen: &SeenVolume) -> Result<Option<Device>> {
     let id = &seen.facts.id;
     let may_be_adopted = matches!(
@@ -173,7 +175,7 @@ pub fn allow_format(host: &Writing, config: &Loaded, id: &LvId, yes: bool) -> Re
 }
 
 /// The doubts for which the next mount refuses to format, and which an operator may overrule. `None`: the next mount
-/// formats the volume. Fails if it is refused for another reason.
+/// formats the volume. Fails if that mount is refused for another reason, or would not format.
 fn doubts_of(seen: &SeenVolume) -> Result<Option<&[Doubt]>> {
     let id = &seen.facts.id;
     match &seen.decision {
@@ -205,7 +207,7 @@ fn listed(doubts: &[Doubt]) -> String {
     doubts.join(", and ")
 }
 
-/// The refusal for a suspended volume: it cannot be read before the next mount has resumed it.
+/// The refusal for a suspended volume. The volume cannot be read until the next mount resumes it.
 fn suspended(seen: &SeenVolume) -> Reason {
     Reason::Suspended(seen.facts.id.dm_name())
 }

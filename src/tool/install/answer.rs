@@ -14,9 +14,10 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Init {
-    /// The mode. kubelet takes a missing key for true.
+    /// The driver's mode: `capabilities.attach` in the answer. If this key is missing, the mode is true, as for
+    /// kubelet.
     pub attach: bool,
-    /// Empty: the driver gave no message.
+    /// Empty if the driver gave no message.
     pub message: String,
 }
 
@@ -36,7 +37,7 @@ pub fn init(host: &Host, driver: &Path) -> Result<Init> {
     }
 }
 
-/// `None`: it is no document with the status Success.
+/// Reads the answer. `None`: it is not one JSON document with the status Success.
 fn parse(stdout: &[u8]) -> Option<Init> {
     let document: Value = serde_json::from_slice(stdout).ok()?;
     let attach = document.pointer("/capabilities/attach");
@@ -47,8 +48,10 @@ fn parse(stdout: &[u8]) -> Option<Init> {
     })
 }
 
-/// Whether an executable is a version of this driver. Any other executable may do anything with `--version`, or not run
-/// on this host.
+/// Runs an executable with `--version`. Whether its answer is that of this driver, in any version. An executable that
+/// fails or does not start is not this driver.
+///
+/// Fails if a signal stops this process.
 pub fn is_this_driver(host: &Host, driver: &Path) -> Result<bool> {
     let command = Command::driver(driver, LIMIT).args(["--version"]);
     match host.run(&command) {

@@ -12,7 +12,8 @@ pub struct InstallLayout {
     pub plugin: Plugin,
     pub plugin_dir: PathBuf,
     pub dir: DriverDir,
-    /// The directory where all files are made and tried before they are put in place. kubelet ignores its name.
+    /// The directory where all files are made and tried before they are put in place. Its name begins with a dot, so
+    /// kubelet ignores it.
     pub staged: DriverDir,
     /// The config that `uninstall` keeps. The next installation uses it.
     pub kept_config: PathBuf,
@@ -60,7 +61,8 @@ impl InstallLayout {
         }
     }
 
-    /// Removes files that an interrupted run left. Touches only names that this command makes.
+    /// Removes the staged directory, which an interrupted run may have left. Only the three files that this command
+    /// makes are removed. If the directory has any other file, this fails.
     pub fn clean(&self) -> Result<()> {
         let names = self.staged.names();
         names.into_iter().try_for_each(files::remove)?;

@@ -85,7 +85,7 @@ struct New {
     attach: Attach,
     /// `None`: the existing config stays.
     config: Option<Vec<u8>>,
-    /// Other plugin directories. If this one has no config, the config is taken from one of them.
+    /// Other plugin directories. If the driver has no config in its own, a config is taken from one of these.
     elsewhere: Vec<PathBuf>,
 }
 
@@ -123,7 +123,7 @@ pub fn install(host: &Host, options: &Install) -> Result<()> {
     Ok(())
 }
 
-/// Reads the config that a person or a `ConfigMap` gives.
+/// Reads the config that `--config` names. Fails if the config has a mistake, or another mode than `attach` asks for.
 fn given(file: &Path, attach: Attach) -> Result<Vec<u8>> {
     let text = files::read(file)?;
     let shown = file.shown().to_string();

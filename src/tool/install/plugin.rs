@@ -6,7 +6,7 @@ use std::path::Path;
 use driver::mount::KubeletPath;
 use driver::names::ObjectName;
 
-// The driver's name in pods is `<vendor>/<driver>`, for Kubernetes a qualified name. The default is the bash script's
+// Pods name the driver `<vendor>/<driver>`, which is a qualified name in Kubernetes. The default is the bash script's
 // name. Sources: kubelet's `pkg/volume/flexvolume/probe.go` and apimachinery's `IsQualifiedName`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Plugin {
@@ -44,7 +44,8 @@ impl fmt::Display for Plugin {
 
 /// Parses a vendor's name. An error is one line for the command's user.
 pub fn vendor(text: &str) -> Result<String, String> {
-    /// A file's name may have 255 bytes, and the driver's name comes after it.
+    /// A file name has at most 255 bytes. The name of the driver's directory, or of the kept config, also holds the
+    /// driver's name.
     const LONGEST: usize = 170;
     if text.len() > LONGEST || ObjectName::parse(text).is_err() {
         return Err("not a DNS name in small letters, such as kubernetes.io".to_owned());

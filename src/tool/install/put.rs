@@ -1,4 +1,4 @@
-//! Puts the driver in place. kubelet never sees a part of it.
+//! Puts the driver in place. kubelet never sees a driver that is only partly there.
 
 use std::path::{Path, PathBuf};
 
@@ -14,13 +14,13 @@ use driver::host::config_file::load;
 use driver::host::trust::require_roots;
 use driver::names::Shown;
 
-/// The modes of an executable and of other files.
+/// The file permissions of the executable, and of other files.
 const EXECUTABLE: u32 = 0o755;
 const READABLE: u32 = 0o644;
 
 const CONFIG: &str = include_str!("../../../examples/config.toml");
 
-/// The config of a new installation: the example, in which every key is explained, with the mode set.
+/// The config of a new installation: `examples/config.toml`, which explains every key, with the key `attach` set.
 pub fn config_text(attach: bool) -> String {
     CONFIG.replacen("\n#attach = true\n", &format!("\nattach = {attach}\n"), 1)
 }
@@ -34,11 +34,12 @@ struct NewConfig {
 enum Origin {
     /// The existing config stays.
     Found,
-    /// The given config replaces the existing one.
+    /// The config of `--config` replaces the existing one.
     Replaced,
-    /// There was no config. It is copied from this file of an earlier installation or another plugin directory.
+    /// There was no config. It is copied from this file, which an earlier installation left, or which is in another
+    /// plugin directory.
     Taken(PathBuf),
-    /// There was no config. The given one is written, or that of a new node.
+    /// There was no config. That of `--config` is written, or else [`config_text`].
     Written,
 }
 
@@ -79,14 +80,15 @@ impl NewConfig {
     }
 }
 
-/// The config of this driver in another plugin directory.
+/// This driver's config in another plugin directory: that of an installed driver, or that which `uninstall` kept.
+/// `None`: neither exists.
 fn config_in(plugin_dir: &Path, layout: &InstallLayout) -> Option<PathBuf> {
     let other = InstallLayout::new(plugin_dir, layout.plugin.clone());
     let files = [other.dir.config, other.kept_config];
     files.into_iter().find(|file| files::is_file(file))
 }
 
-/// Installs or upgrades. Running it again, also after it was interrupted, is safe.
+/// Installs or upgrades. It is safe to run this again, even after an interruption.
 pub fn put(host: &Host, layout: &InstallLayout, new: &New) -> Result<()> {
     layout.clean()?;
     let done = prepare(host, layout, new).and_then(|ready| {
@@ -104,7 +106,7 @@ struct Ready {
     config: NewConfig,
     init: Init,
     is_first: bool,
-    /// Whether another driver is installed there, such as the bash script.
+    /// Whether the executable that is installed now is another driver, such as the bash script.
     is_foreign: bool,
 }
 
@@ -142,7 +144,7 @@ fn prepare(host: &Host, layout: &InstallLayout, new: &New) -> Result<Ready> {
     })
 }
 
-/// Fails if the config that is kept has another mode than the person asks for.
+/// Fails if the new driver's config has another mode than the person asks for.
 fn require_wanted_mode(dir: &DriverDir, new: &New, config: &NewConfig, init: &Init) -> Result<()> {
     if new
         .attach
@@ -162,7 +164,8 @@ fn require_wanted_mode(dir: &DriverDir, new: &New, config: &NewConfig, init: &In
     )
 }
 
-/// If another driver is installed there, gives it the name under which it is kept, unless it has that name already.
+/// Gives another driver's executable a second name in the staged directory. [`commit`] moves it to the name under which
+/// the other driver is kept. Does nothing if this executable is kept already, and fails if a different one is.
 fn stage_original(layout: &InstallLayout) -> Result<()> {
     let InstallLayout { dir, staged, .. } = layout;
     if is_original(dir)? {
@@ -178,10 +181,10 @@ fn stage_original(layout: &InstallLayout) -> Result<()> {
     files::second_name(&dir.exe, &staged.original)
 }
 
-/// Puts all files in place. If the driver's directory is new, it gets its name last. Otherwise the order is: a copy of
-/// the previous driver, the config if there was none, the driver, the config if it replaces another. So after an
-/// interruption, one driver is whole and has a config that it understands: an older driver may not know all keys of a
-/// newer config.
+/// Puts all files in place. If the driver's directory does not exist, the staged directory gets its name. Otherwise the
+/// files are renamed in this order: the other driver's second name, the config if there was none, the driver, the
+/// config if it replaces another. So after an interruption there is one whole driver, with a config that it
+/// understands: an older driver may not know all keys of a newer config.
 fn commit(layout: &InstallLayout, new: &New, ready: &Ready) -> Result<()> {
     let InstallLayout { dir, staged, .. } = layout;
     let is_there = || files::read(&dir.exe).is_ok_and(|have| have == new.driver);
@@ -240,7 +243,8 @@ fn tell(layout: &InstallLayout, ready: &Ready) {
     }
 }
 
-/// The mode that an installation writes into a new config.
+/// The mode for a new config: `attach`, else the mode of the installed driver, else false. Fails if the installed
+/// driver does not say its mode.
 pub fn mode(host: &Host, dir: &DriverDir, attach: Attach) -> Result<bool> {
     if let Some(wanted) = attach.wanted() {
         return Ok(wanted);

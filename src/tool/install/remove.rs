@@ -12,9 +12,10 @@ use driver::host::Host;
 use driver::mount::Table;
 use driver::names::Shown;
 
-/// Removes the driver from this node. After an interruption, another run finishes the removal. A running kubelet
-/// forgets a driver when its executable and directory are unlinked. If the directory were renamed, the driver would
-/// stay as an error in kubelet's queue. While the driver exists, its mode is not changed.
+/// Removes the driver from this node. After an interruption, another run finishes the removal. The executable and then
+/// its directory are unlinked, which makes a running kubelet forget the driver. If the directory were renamed instead,
+/// the driver would stay as an error in kubelet's queue. The config is removed after the executable, so the driver
+/// never runs in another mode.
 pub fn uninstall(host: &Host, layout: &InstallLayout) -> Result<()> {
     require_no_mounts(host, layout)?;
     require_own_driver(host, layout)?;
@@ -48,8 +49,8 @@ pub fn uninstall(host: &Host, layout: &InstallLayout) -> Result<()> {
     files::sync_parent(&dir.path)
 }
 
-/// Moves the config out of the directory, so that the next installation finds it. A config that a new installation
-/// would write in the same way is deleted.
+/// Moves the config out of the directory, so that the next installation finds it. Deletes a config that equals the one
+/// that a new installation would write.
 fn remove_config(host: &Host, layout: &InstallLayout) -> Result<()> {
     let config = &layout.dir.config;
     if !files::exists(config)? {
@@ -72,13 +73,13 @@ fn remove_config(host: &Host, layout: &InstallLayout) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the installed driver is somebody else's, since there may be no copy of it.
+/// Fails if the installed executable is another driver, since there may be no copy of it.
 fn require_own_driver(host: &Host, layout: &InstallLayout) -> Result<()> {
     let dir = &layout.dir;
     if !files::exists(&dir.exe)? || answer::is_this_driver(host, &dir.exe)? {
         return Ok(());
     }
-    // An interrupted run has put the original driver back, or has not replaced it yet.
+    // The original driver is there if an interrupted run has put it back already, or has not replaced it yet.
     if is_original(dir)? {
         return Ok(());
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use driver::names::folded;
 
-#[allow(clippy::struct_field_names)] // `call` is what the entry calls it
+#[allow(clippy::struct_field_names)] // the entry has a field `call`
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Call {
     /// When the call ended, in seconds since the epoch.
@@ -55,13 +55,13 @@ fn as_date<S: Serializer>(time: &u64, to: S) -> Result<S::Ok, S::Error> {
     date(*time).serialize(to)
 }
 
-#[allow(clippy::ref_option)] // as well
+#[allow(clippy::ref_option)] // the form that serde asks for
 fn as_tools<S: Serializer>(steps: &Option<String>, to: S) -> Result<S::Ok, S::Error> {
     let steps = steps.iter().flat_map(|steps| steps.split(','));
     to.collect_seq(steps.map(Tool::parse))
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // as well
+#[allow(clippy::trivially_copy_pass_by_ref)] // the form that serde asks for
 fn as_outcome<S: Serializer>(failed: &bool, to: S) -> Result<S::Ok, S::Error> {
     outcome(*failed).serialize(to)
 }
@@ -82,7 +82,8 @@ impl Call {
         outcome(self.failed)
     }
 
-    /// Parses an entry of the journal (`journalctl --output=json`), or a line of a log file.
+    /// Parses an entry of the journal (`journalctl --output=json`), or a line of a log file. `None`: it is not the
+    /// entry of a call.
     pub(super) fn parse(entry: &[u8]) -> Option<Self> {
         let entry: Map<String, Value> = serde_json::from_slice(entry).ok()?;
         // Another program may have written the entry, with control characters.

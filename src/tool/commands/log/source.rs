@@ -10,7 +10,7 @@ use driver::config::{Config, LogTarget};
 use driver::host::{Command, Host};
 use driver::names::Shown;
 
-/// How many lines of the journal, or bytes of a file, are read at most: the newest.
+/// At most this many lines of the journal, or bytes of a log file, are read. The oldest are left out.
 const MOST_LINES: usize = 5000;
 const MOST_BYTES: u64 = 8 << 20;
 
