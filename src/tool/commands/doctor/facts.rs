@@ -25,7 +25,7 @@ pub struct NodeFacts {
     /// Why the driver cannot lock a volume.
     pub lock_problem: Option<String>,
     pub host_name: String,
-    /// The plugin directory of this executable. `None`: it is in no plugin directory.
+    /// The plugin directory of this executable. `None`: the executable is in no plugin directory.
     pub plugin_dir: Option<PathBuf>,
     /// Who other than root can write to the plugin directory.
     pub plugin_dir_problem: Option<String>,
@@ -76,7 +76,8 @@ impl NodeFacts {
     }
 }
 
-/// The driver's own directory, if a kubelet looks for this executable there.
+/// The directory of this executable, if it has a name with `~`, as each driver's directory in kubelet's plugin
+/// directory has.
 fn own_dir() -> Option<PathBuf> {
     let exe = std::env::current_exe().ok()?;
     let dir = exe.parent()?;
@@ -112,7 +113,7 @@ impl LvmFacts {
         };
         let volumes = inventory.volumes.iter().map(look).collect();
         let node = NodeHealth::of(&inventory);
-        // A pod can name only such groups.
+        // Groups with other names are left out, since no pod can name them.
         let named = inventory.groups.iter();
         let named = named.filter(|group| VgName::parse(&group.name).is_ok());
         let groups = named.map(|group| node.group(&inventory, group));

@@ -9,8 +9,8 @@ use crate::output::{Printed, columns_within, printed, red, yellow};
 pub struct Findings(Vec<Finding>);
 
 impl Findings {
-    /// Adds the findings of a check. If the next mounts of several volumes are refused with the same message, it is
-    /// added once.
+    /// Adds the findings of a check. If the next mounts of several volumes are refused with the same message, only the
+    /// first of these findings is added.
     pub fn add(&mut self, found: impl IntoIterator<Item = Finding>) {
         for one in found {
             // All volumes in groups of one name are refused with the same message.

@@ -237,8 +237,8 @@ fn in_columns(rows: &[Cells]) -> String {
     text
 }
 
-/// Takes the names out of the rows that are so long that `HEALTH` would not fit on the terminal. Returns each name by
-/// the number of its row: it is printed on a line above the row.
+/// Takes a name out of its row if the name is so long that `HEALTH` would not fit on the terminal. Returns these names
+/// by the numbers of their rows. Each name is printed on a line above its row.
 fn names_apart(table: &mut [Cells], width: usize) -> BTreeMap<usize, String> {
     /// The width for `HEALTH`. A snapshot's health names its origin, and may be cut.
     const WIDEST_HEALTH: usize = 40;

@@ -1,4 +1,5 @@
-//! One volume, by LVM, the kernel, the driver's record and a look at the next mount.
+//! One volume of `status`. The sources are LVM, the kernel, the driver's record, and a look like that of the next
+//! mount.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use driver::volume::{Content, Device, Facts};
 
 /// One volume, for programs and for the list.
 #[derive(Serialize)]
-#[allow(clippy::struct_excessive_bools)] // answers, each by itself
+#[allow(clippy::struct_excessive_bools)] // independent answers
 pub struct Line {
     pub volume: String,
     pub uuid: String,
@@ -27,7 +28,7 @@ pub struct Line {
     pub health: String,
     #[serde(skip)]
     is_failed: bool,
-    /// Whether somebody should look at it.
+    /// Whether somebody should look at the volume.
     pub unwell: bool,
     #[serde(skip)]
     pub is_told: bool,
@@ -49,9 +50,9 @@ pub struct Line {
 pub struct Encrypted {
     /// The UUID of the LUKS2 header in the record.
     pub uuid: String,
-    /// The device inside. `None`: it is closed.
+    /// The device inside. `None`: the volume is closed.
     pub open: Option<String>,
-    /// The number of the device inside.
+    /// The number of the device inside, as `major:minor`.
     pub number: Option<String>,
 }
 
@@ -67,7 +68,8 @@ impl Encrypted {
 }
 
 impl Line {
-    /// Collects the facts about a volume, with its verdict. Reads no device once looking has taken `longest`.
+    /// Collects the facts about a volume, with its verdict. Does not read the device if the looks so far have taken
+    /// longer than `longest`.
     pub fn of(
         inventory: &Inventory,
         volume: &Volume,
@@ -195,7 +197,8 @@ pub type Cells = Vec<String>;
 impl Line {
     pub fn cells(&self, inventory: &Inventory, volume: &Volume) -> Cells {
         let is_pool = volume.is_pool();
-        // A thick snapshot is lost when its own space is full, so that fill is shown, not that of its filesystem.
+        // A thick snapshot is lost when its own space is full. So the fill of this space is shown, not that of its
+        // filesystem.
         let used = if is_pool || volume.is_thick_snapshot() {
             volume.data_percent
         } else {

@@ -19,7 +19,7 @@ use driver::volume::{Device, Reason, volume_of};
 pub struct Choice {
     /// The volumes, each once. LVM may not know all of them.
     pub ids: BTreeSet<LvId>,
-    /// The volumes that were named themselves, not only their group.
+    /// The volumes that the person named, without those that are chosen because their group was named.
     pub named: BTreeSet<LvId>,
     /// The groups to show.
     pub groups: BTreeSet<String>,
@@ -28,7 +28,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The volume, if only one was named and nothing else.
+    /// The chosen volume, if only one is chosen, and no group.
     pub fn one(&self) -> Option<&LvId> {
         let is_one = self.groups.is_empty() && self.ids.len() == 1;
         self.ids.first().filter(|_| is_one)
@@ -75,7 +75,7 @@ impl Inventory<'_> {
         Ok(())
     }
 
-    /// The volume of a path: the path is its device, or a file on it.
+    /// The volume that has the path `word`: as its device, or as a file on its filesystem.
     fn of_path(&self, word: &str) -> Result<LvId> {
         let kernel = self.host.kernel;
         let path = std::path::absolute(word).unwrap_or_else(|_| PathBuf::from(word));
@@ -118,7 +118,7 @@ impl Inventory<'_> {
         if !found.is_empty() {
             return Ok(found.into_iter().collect());
         }
-        // The name may be of a volume that a mount would create.
+        // A mount may create a volume of this name.
         if word.contains('/') {
             return Ok(vec![
                 LvId::parse(word).context("reading the volume's name")?,
@@ -144,7 +144,7 @@ impl Inventory<'_> {
         is_pods() || (last() && is_a_volume())
     }
 
-    /// Fails if a volume that was named is missing.
+    /// Fails if LVM does not list a chosen volume.
     pub fn require(&self, choice: &Choice) -> Result<()> {
         for id in &choice.ids {
             if self.volume(id).is_none() {

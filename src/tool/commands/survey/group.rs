@@ -10,11 +10,11 @@ use driver::names::Shown;
 /// A group, with the facts by which it is judged.
 pub struct GroupHealth {
     pub group: Group,
-    /// How many groups have this group's name.
+    /// How many groups have this group's name. The group itself counts.
     pub twins: usize,
     /// Whether the driver has volumes in the group, or the config names the group.
     pub is_ours: bool,
-    /// Why this node does not use the group. `None`: it does.
+    /// Why this node does not use the group. `None`: the node uses it.
     pub kept: Option<KeptAway>,
     /// The group's disks that have a fault.
     pub disks: Vec<Disk>,
@@ -71,7 +71,7 @@ impl GroupHealth {
         if self.group.exported {
             let finding = Finding::warning("groups", lvm::exported(vg)).word("exported");
             let finding = finding.run(format!("vgimport {vg}"));
-            // An exported group may be on its way to another host. That is a fault only if pods of this host are to use
+            // An exported group may be meant for another host. So it is a fault only if pods of this host are to use
             // the group.
             return Some(finding.noted_unless(self.is_ours));
         }
@@ -134,7 +134,7 @@ impl GroupHealth {
         )))
     }
 
-    /// The faults of disks that are smaller than LVM's metadata says.
+    /// A finding for each disk that is smaller than LVM's metadata says.
     fn short(&self) -> impl Iterator<Item = Finding> {
         let short = self.group.disks.iter().filter(|disk| disk.is_short());
         short.map(|disk| {
@@ -157,7 +157,8 @@ impl GroupHealth {
         let finding = finding.word(format!("{free} for metadata"));
         let finding = finding.why("without room no volume is formatted, created or grown");
         let finding = finding.run(format!("vgs -o +vg_mda_size,vg_mda_free {vg}"));
-        // The area holds two versions, so this means that less than a tenth is left.
+        // LVM keeps two versions of the metadata in the area, so each has half of it. Less than a tenth of that half is
+        // left.
         let is_filling = self.group.metadata_free.get() < self.group.metadata_size.get() / 20;
         is_filling.then(|| finding.noted_unless(self.is_ours))
     }

@@ -21,13 +21,13 @@ use std::path::PathBuf;
 const NEEDS_REFRESH: &str = "refresh needed";
 
 /// A volume, with the facts by which it is judged.
-#[allow(clippy::struct_excessive_bools)] // answers, each by itself
+#[allow(clippy::struct_excessive_bools)] // independent answers
 pub struct Health {
     pub volume: Volume,
     /// Whether the volume is the driver's, so that a pod would miss it.
     pub is_ours: bool,
     pub verdict: Option<Verdict>,
-    /// The driver refuses the next pod if a thin pool is filled to this percentage.
+    /// The driver refuses the next pod if the thin pool is filled to this percentage.
     pub limit: u8,
     pub pool: Option<Volume>,
     /// The device-mapper name of the suspended device: the volume's own, or one below it.
@@ -42,8 +42,8 @@ pub struct Health {
     pub lack: Option<Lack>,
     /// Whether the volume is active, but has no device node.
     pub lacks_node: bool,
-    /// The state of a mounted volume's lock. `None`: it needs none. Judged here, since the next mount does not ask
-    /// about it.
+    /// The state of a mounted volume's lock. `None`: the volume is not mounted, or its group is not shared. The state
+    /// is judged here, since the next mount does not ask for it.
     pub lock: Option<LeaseState>,
     /// Why an open LUKS2 volume could not be opened again.
     pub header: Option<String>,
@@ -54,8 +54,8 @@ pub struct Health {
 }
 
 impl Health {
-    /// Looks at a volume as the request says. A pool is judged without a look. `None`: looks at no volume, so there is
-    /// no verdict.
+    /// Judges a volume, after a look as `request` says. A pool is judged without a look. If `request` is `None`, no
+    /// volume is looked at, and there is no verdict.
     pub fn of(
         inventory: &Inventory,
         volume: &Volume,
@@ -105,7 +105,7 @@ impl Health {
         (health, facts)
     }
 
-    /// The volume's faults, the worst first. The next mount is not part of this.
+    /// The volume's faults, the worst first. A refusal of the next mount is not among them.
     pub fn faults(&self) -> Vec<Finding> {
         let all = [
             self.lvm(),
@@ -237,7 +237,7 @@ impl Health {
         Some(finding.why("whoever reads or writes it waits"))
     }
 
-    /// A fault of its own, since a pod that has the volume mounted goes on writing to it.
+    /// Reported apart from the refusal of the next mount, since a pod that has the volume mounted goes on writing to it.
     fn outgrown(&self) -> Option<Finding> {
         let reason = Reason::LargerDevice {
             device: self.outgrown?,
@@ -340,7 +340,7 @@ impl Health {
         Some(finding.run(format!("lvextend --extents +20%ORIGIN {}", self.volume.id)))
     }
 
-    /// A fault of its own, since a pod that has the volume mounted goes on writing to it.
+    /// Reported apart from the refusal of the next mount, since a pod that has the volume mounted goes on writing to it.
     fn merge(&self) -> Option<Finding> {
         let (reason, word) = match self.volume.merge? {
             Merge::Runs => return None,

@@ -36,17 +36,19 @@ pub struct Inventory<'a> {
     pub silent: BTreeMap<VgName, String>,
     /// The devices of active volumes, without pools: nobody opens a pool's device.
     devices: BTreeMap<LvId, Device>,
-    /// The devices inside open encrypted volumes, since these are mounted.
+    /// The devices inside open encrypted volumes. An encrypted volume is mounted through such a device.
     insides: Vec<Device>,
     pub tables: Tables,
     pub pods: Pods,
     /// How long LVM took to answer. It may have waited for its own lock.
     pub asked: Duration,
-    /// How long all looks at volumes have taken so far, without questions to LVM between them.
+    /// How long the looks that read devices have taken so far. The time of questions to LVM between the looks is not
+    /// included.
     looked: Cell<Duration>,
-    /// The volumes in the log. The log is read once, and only for a volume without a record and mounts.
+    /// The volumes that the log names. The log is read at most once, and only for a volume that has no record and no
+    /// mount for a pod.
     called: OnceCell<BTreeSet<String>>,
-    /// The locks of groups that nodes share.
+    /// The states of the locks of shared groups.
     leases: RefCell<BTreeMap<VgName, GroupLeases>>,
 }
 
@@ -164,8 +166,9 @@ impl<'a> Inventory<'a> {
         self.mounts_of(volume).iter().any(|row| self.is_pods(row))
     }
 
-    /// The global mounts of a volume that kubelet will never unmount: it unmounts none while it sees another. If pods
-    /// use the volume under one or more of these names, one such mount is left out, since kubelet needs it.
+    /// The global mounts of a volume that kubelet will never unmount. Empty if the volume has only one: kubelet
+    /// unmounts a volume's global mount only if there is no other. If pods use the volume under the name of such a
+    /// mount, this mount is left out, since kubelet needs it. Of several such mounts, only one is left out.
     pub fn globals_for_good(&self, volume: &Volume) -> Vec<PathBuf> {
         let table = &self.tables.mounts;
         let (mut globals, mut names) = (Vec::<&Row>::new(), BTreeSet::new());
@@ -189,7 +192,7 @@ impl<'a> Inventory<'a> {
                 .is_some_and(|name| names.contains(name))
         };
         let (had, mut left): (Vec<&Row>, Vec<&Row>) = globals.into_iter().partition(is_had);
-        // Of the mounts under names that pods use, one stays.
+        // One of the mounts under names that pods use is left out.
         left.extend(had.into_iter().skip(1));
         left.into_iter()
             .map(|row| row.mount_point.clone())
@@ -220,8 +223,8 @@ impl<'a> Inventory<'a> {
         !mounts.is_empty() && mounts.iter().all(|row| row.is_mount_read_only())
     }
 
-    /// The assumed wish of the next mount: only to read, if all present mounts of the volume are read-only. Then a
-    /// volume that cannot be written has no fault.
+    /// What the next mount is assumed to ask for: only reading, if all present mounts of the volume are read-only. So
+    /// it is no fault if such a volume cannot be written.
     pub fn request(&self, volume: &Volume) -> Request<'static> {
         Request {
             read_only: self.is_only_read(volume),
@@ -255,7 +258,8 @@ impl<'a> Inventory<'a> {
         longest.is_none_or(|longest| self.looked.get() <= longest)
     }
 
-    /// How long devices are read: `at_least`, or half of the time that LVM took to answer, since the node may be busy.
+    /// How long a list may read devices: `at_least`, or half of the time that LVM took to answer if this is longer,
+    /// since the node may be busy.
     pub fn patience(&self, at_least: Duration) -> Duration {
         at_least.max(self.asked.checked_div(2).unwrap_or_default())
     }
@@ -277,8 +281,8 @@ impl<'a> Inventory<'a> {
                 let subject = Subject { host, config, id };
                 let objection = objection(subject, request, &facts, &decision);
                 let is_mount = matches!(decision, Decision::Mount(_));
-                // Somebody has mounted the volume meanwhile. e2fsck may have taken a half-written state for errors, so
-                // this looks again.
+                // If the device has been written since, somebody has mounted the volume. e2fsck may have taken a
+                // half-written state for errors, so this looks again.
                 if is_mount && request.tries && written() != before {
                     return as_seen(id, look(subject, None, request));
                 }
@@ -303,7 +307,7 @@ impl<'a> Inventory<'a> {
             || self.has_call(&volume.id)
     }
 
-    /// From now on, this does not read the log, since a list must not take long.
+    /// From now on, treats the log as empty and does not read it, since a list must not take long.
     pub fn forgo_log(&self) {
         let _ = self.called.set(BTreeSet::new());
     }

@@ -12,32 +12,32 @@ use driver::volume::{
     Asker, Decision, Facts, HeldLocks, Known, Reason, Subject, Wish, look_under_lock,
 };
 
-/// How long to wait for sanlock's answer which node has a volume: sanlock's disk may hang.
+/// How long to wait until sanlock says which node has a volume. sanlock's disk may hang.
 const HOLDER: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Default)]
-#[allow(clippy::struct_excessive_bools)] // wishes, each by itself
+#[allow(clippy::struct_excessive_bools)] // independent wishes
 pub struct Request<'a> {
     pub fs: Option<FsType>,
     pub read_only: bool,
-    /// The options of a rehearsed call. They replace the two fields above.
+    /// The options of a rehearsed call. They replace `fs` and `read_only`.
     pub options: Option<&'a Options>,
     /// How long to wait for a call that works on the volume.
     pub patience: Duration,
     /// If all looks at volumes have taken longer than this, the device is not read. `None`: no limit.
     pub longest: Option<Duration>,
-    /// Whether the device is not to be read, though the next mount would read it.
+    /// Whether to leave the device unread, even if the next mount would read it.
     pub unread: bool,
     /// Whether to look who has the device open, even if the next mount would not ask.
     pub users: bool,
-    /// Whether to try e2fsck, too, if the decided mount runs it. e2fsck does not write to the volume then.
+    /// Whether to run e2fsck if the decided mount would run it. Here e2fsck does not write to the volume.
     pub tries: bool,
 }
 
 pub struct SeenVolume {
     pub facts: Facts,
     pub decision: Decision,
-    /// The volume's lock. `None`: it is not active.
+    /// The volume's lock. `None`: the volume is not active.
     pub lock: Option<Lock>,
 }
 
@@ -45,7 +45,7 @@ pub struct SeenVolume {
 pub fn look(subject: Subject, known: Option<Known>, request: Request) -> Result<SeenVolume> {
     let Subject { config, id, .. } = subject;
     let wish = match request.options {
-        // Options are a pod's, so the mount will be in kubelet's directory.
+        // The options describe a pod's mount, which would be in kubelet's directory.
         Some(options) => {
             let dir = config.kubelet_dirs.first().map(PathBuf::as_path);
             Wish::of_call(config, options, dir)

@@ -29,7 +29,7 @@ pub struct NodeHealth {
 }
 
 impl NodeHealth {
-    /// Asks LVM for all disks, and for the groups that it does not list.
+    /// Asks LVM for all disks, and for the groups on them that this node does not use.
     pub fn of(inventory: &Inventory) -> Self {
         let kept_away = inventory.kept_away();
         let hidden = kept_away

@@ -64,7 +64,7 @@ fn lack(subject: Subject, options: Option<&Options>, decision: &Decision) -> Opt
     Some(Outcome::Tried("no-key", words))
 }
 
-/// The objection of e2fsck, if the mount runs e2fsck.
+/// The objection of e2fsck, if the mount runs e2fsck: the filesystem has errors, or e2fsck cannot check it.
 fn tried(host: &Host, facts: &Facts, decision: &Decision) -> Option<Outcome> {
     if !matches!(decision, Decision::Mount(mount) if mount.check) {
         return None;

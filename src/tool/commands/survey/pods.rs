@@ -40,7 +40,7 @@ fn parse(dir: &str) -> Option<(String, String)> {
     Some((uid.to_owned(), name.replacen('_', "/", 1)))
 }
 
-/// The UID of the pod that a path in one of kubelet's directories belongs to.
+/// The UID of the pod to whose directory a path belongs. `None`: the path is in no pod's directory.
 pub fn uid_of(path: &Path) -> Option<&str> {
     let parts = || path.iter().filter_map(|part| part.to_str());
     let at = parts().zip(parts().skip(2)).position(|(dir, kind)| {

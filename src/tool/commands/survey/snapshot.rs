@@ -2,7 +2,8 @@
 
 use driver::lvm::Volume;
 
-/// How full a snapshot is, in percent, if it is nearly full. A full snapshot is lost.
+/// How full a thick snapshot is, in percent, if it is filled to 80 % and is not full yet. A full snapshot is lost.
+/// `None`: the volume is not such a snapshot.
 pub fn nearly_lost(volume: &Volume) -> Option<f64> {
     const NEARLY: u8 = 80;
     let is_its = volume.is_thick_snapshot() && !volume.has_overflowed();

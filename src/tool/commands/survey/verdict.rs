@@ -20,7 +20,8 @@ pub enum Outcome {
     Decided(Decision),
     /// The faults of an ext. The next mount repairs them if `e2fsck -p` can.
     Repair(String),
-    /// A tool that the mount would run refuses the volume. The fields: a stable word, and the message.
+    /// The mount would fail: a tool or key is missing, or e2fsck cannot check the filesystem. The fields: a stable
+    /// word, and the message.
     Tried(&'static str, String),
     /// A call works on the volume just now.
     Busy(String),
@@ -32,7 +33,7 @@ pub enum Outcome {
 #[derive(Serialize)]
 struct ForPrograms<'a> {
     volume: String,
-    /// The verdict in one word: `mount`, `format`, `bind`, `create`, `activate`, `repair`, `resume`, `refuse`,
+    /// The verdict in one word: `mount`, `format`, `bind`, `create`, `activate`, `repair`, `resume`, `open`, `refuse`,
     /// `not-read`, `busy`.
     verdict: &'static str,
     /// Why the mount is refused: a stable word, such as `wrong-type`.
@@ -94,8 +95,8 @@ impl Verdict {
         self.why().is_some()
     }
 
-    /// Whether the next mount would be refused. False if the only reason is that another node has the volume, as is
-    /// right.
+    /// Whether the next mount would be refused. False if the only reason is that another node has the volume, which is
+    /// no fault.
     pub fn would_not_mount(&self) -> bool {
         let is_elsewhere = matches!(self.refusal(), Some(Reason::HeldElsewhere(_)));
         self.is_refused() && !is_elsewhere
@@ -141,7 +142,7 @@ impl Verdict {
         }
     }
 
-    /// Why the next mount is refused: a stable word.
+    /// Why the next mount is refused: a stable word. `None`: it is not refused.
     pub fn why(&self) -> Option<&'static str> {
         match &self.outcome {
             Outcome::Unknown(_) => Some("not-looked-at"),
@@ -152,12 +153,13 @@ impl Verdict {
         }
     }
 
-    /// The verdict in one word, for a list. If there is a reason, its word, since `wrong-type` says more than `refuse`.
+    /// The verdict in one word, for a list. If there is a reason, this is the reason's word, since `wrong-type` says
+    /// more than `refuse`.
     pub fn short(&self) -> &'static str {
         self.why().unwrap_or_else(|| self.word())
     }
 
-    /// Why the next mount is refused, or which call works on the volume.
+    /// Why the next mount is refused, what e2fsck has to repair, or which call works on the volume.
     pub fn message(&self) -> Option<String> {
         match &self.outcome {
             Outcome::Decided(_) => self.refusal().map(|reason| reason.message(&self.id)),
