@@ -54,7 +54,7 @@ fn what_a_pod_asks_wrongly_is_explained_in_the_event_word_for_word(mode: Mode) {
     all_end(&driver, mode, &volume, &[pod]);
 }
 
-/// kubelet's event ends with the driver's reason, which contains these words.
+/// Checks that kubelet's event ends with the driver's reason, and that the reason contains these words.
 fn assert_word_for_word(driver: &Driver, text: &str, words: &str) {
     let failures = driver.failures();
     let reason = failures.first().expect("a call has failed");

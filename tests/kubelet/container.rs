@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::prelude::*;
 
-/// The container of the `DaemonSet`, with kubelet's plugin directory and a driver's name of its own, so
-/// that other cases are not touched. There is no network for pods here, so it has the host's.
+/// The container of the `DaemonSet`, with kubelet's plugin directory, and with a driver's name that no other case uses.
+/// There is no network for pods here, so the container has the host's.
 fn spec(vendor: &str) -> Value {
     let daemonset: Value =
         serde_yaml_ng::from_str(include_str!("../../install/daemonset.yaml")).unwrap();

@@ -1,4 +1,4 @@
-//! The driver, installed for one case, and what kubelet has called of it, by its log.
+//! The driver, installed for one case, and kubelet's calls of it, which are read from its log.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::prelude::*;
 
 pub struct Driver {
-    /// The case, which is the driver's vendor as well.
+    /// The case. Its name is also the driver's vendor.
     pub case: String,
     /// kubelet's plugin directory.
     exec: PathBuf,
@@ -32,7 +32,7 @@ impl Driver {
         Self::with_config(case, mode, "")
     }
 
-    /// Installs the driver with these lines in its config file too.
+    /// Installs the driver with these further lines in its config file.
     pub fn with_config(case: &str, mode: Mode, lines: &str) -> Self {
         let driver = Self::installed(case);
         let prepared = driver.prepare(mode, lines);
@@ -55,7 +55,7 @@ impl Driver {
         }
     }
 
-    /// Installs the driver for the controller, where the executable is already.
+    /// Installs the driver for the controller, as a link to the executable, which is there already.
     pub fn for_controller(case: &str) -> Self {
         let root = PathBuf::from(from_environment("FLEXVOLUME_LVM_CONTROLLER"));
         let driver = Self {
@@ -69,17 +69,17 @@ impl Driver {
         driver
     }
 
-    /// Its name in a pod's manifest.
+    /// The driver's name in a pod's manifest.
     pub fn name(&self) -> String {
         format!("{}/lvm", self.case)
     }
 
-    /// Where kubelet finds it.
+    /// The driver's directory, where kubelet finds it.
     fn dir(&self) -> PathBuf {
         self.exec.join(format!("{}~lvm", self.case))
     }
 
-    /// A directory that kubelet does not look into yet.
+    /// Makes the driver's directory with its config, under a name that kubelet ignores.
     fn prepare(&self, mode: Mode, lines: &str) -> PathBuf {
         let prepared = self.exec.join(format!(".{}~lvm", self.case));
         fs::create_dir(&prepared).unwrap();
@@ -110,8 +110,9 @@ impl Driver {
         calls.collect()
     }
 
-    /// The call-outs that do something to a volume, in order, each once if it came several times
-    /// in a row. The controller asks `isattached`, and what the driver does not have, whenever it likes.
+    /// The call-outs that do something to a volume, in order. A call-out that came several times in a row is here once.
+    /// `isattached` and call-outs that the driver does not have are left out, since the controller makes them at any
+    /// time.
     pub fn order(&self) -> String {
         let names = self.calls().into_iter().map(|call| call.name);
         let mut names: Vec<String> = names
@@ -121,8 +122,8 @@ impl Driver {
         names.join(" ")
     }
 
-    /// These call-outs were made in this order. There may be others in between: kubelet looks at a
-    /// pod's volumes again whenever it likes.
+    /// Checks that these call-outs were made in this order. There may be others in between: kubelet looks at a pod's
+    /// volumes again at any time.
     pub fn assert_order(&self, wanted: &str) {
         let order = self.order();
         let mut made = order.split(' ');

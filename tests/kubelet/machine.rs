@@ -29,7 +29,7 @@ pub fn since(minor: u32) -> bool {
     own.unwrap_or_else(|| panic!("{version} is no version")) >= minor
 }
 
-/// kubelet is running, and stays so as long as this is held.
+/// While this value is held, kubelet keeps running: no case kills it.
 pub struct Running(());
 
 impl Drop for Running {
@@ -51,8 +51,8 @@ pub fn shared() -> Running {
     running
 }
 
-/// Returns once kubelet is running and no other case uses it: the caller may kill it. Cases that share kubelet come
-/// first, so that none of them waits for a case that itself waits for others.
+/// Returns once kubelet is running and no other case uses it. The caller may kill kubelet. Cases that share kubelet
+/// come first, so that none of them waits for a case that itself waits for others.
 pub fn alone() -> MutexGuard<'static, usize> {
     drop(shared());
     let users = ONE_LESS.wait_while(users(), |users| *users > 0);
@@ -83,7 +83,7 @@ fn in_memory(dir: &str) {
     run("mount", &["-t", "tmpfs", "tmpfs", dir]);
 }
 
-/// kubelet asks for the processor's clock speed, and user-mode Linux does not tell it.
+/// Shows a clock speed of the processor, which kubelet asks for, and which user-mode Linux does not have.
 fn show_clock_speed() {
     let processors = fs::read_to_string("/proc/cpuinfo").unwrap();
     if !processors.contains("cpu MHz") {
@@ -193,8 +193,9 @@ pub fn warning(pod: &str, words: &str) -> String {
     })
 }
 
-/// The message of a volume that does not come up: from the pod's event, or from kubelet's log if kubelet attaches. Its
-/// failed `attach` makes no event; that of a control plane does.
+/// The message of a volume that does not come up. Without attach mode, this is from the pod's event. In attach mode it
+/// is from kubelet's log: if kubelet itself attaches, a failed `attach` makes no event. If a control plane attaches,
+/// there is an event.
 pub fn refusal(mode: Mode, pod: &str, words: &str) -> String {
     if mode == Mode::MountOnly {
         return warning(pod, words);

@@ -10,7 +10,7 @@ use crate::prelude::*;
 
 /// A pod that kubelet has been asked to run.
 pub struct Pod {
-    /// Its name; kubelet adds the node's to that of a file.
+    /// The pod's name. If the pod is a file, kubelet adds the node's name.
     pub name: String,
     uid: String,
     manifest: Value,
@@ -49,32 +49,32 @@ impl Pod {
         }
     }
 
-    /// Writes `text` to a file of the volume, waits until that is on the disk, and says "written".
+    /// A pod that writes `text` to a file of the volume, waits until the text is on the disk, and prints "written".
     pub fn writing(driver: &Driver, name: &str, volume: &Volume, text: &str) -> Self {
         let lines = format!("echo {text} > /data/page && sync && echo written");
         Self::new(driver, name, volume, &lines).started()
     }
 
-    /// Reads that file and says what is in it.
+    /// Reads the file of [`Pod::writing`], and prints its text.
     pub fn reading(driver: &Driver, name: &str, volume: &Volume) -> Self {
         Self::new(driver, name, volume, "cat /data/page").started()
     }
 
-    /// Writes "kept", and has done so.
+    /// A pod that writes "kept". Returns when the pod has written it.
     pub fn written(driver: &Driver, name: &str, volume: &Volume) -> Self {
         let pod = Self::writing(driver, name, volume, "kept");
         pod.says("written");
         pod
     }
 
-    /// Finds "kept", and has said so.
+    /// A pod that finds "kept". Returns when the pod has printed it.
     pub fn finding(driver: &Driver, name: &str, volume: &Volume) -> Self {
         let pod = Self::reading(driver, name, volume);
         pod.says("kept");
         pod
     }
 
-    /// Writes "kept" to the volume, says "written", and then says what [`Pod::answers`] asks.
+    /// A pod that writes "kept" to the volume, prints "written", and then prints the question of [`Pod::answers`].
     pub fn answering(driver: &Driver, name: &str, volume: &Volume) -> Self {
         let lines = "echo kept > /data/page && sync && echo written\n\
             while [ ! -e /data/question ]; do sleep 1; done\n\
@@ -82,7 +82,7 @@ impl Pod {
         Self::new(driver, name, volume, lines).started()
     }
 
-    /// Asks the pod something through its volume, and waits for the answer.
+    /// Writes a question to the pod's volume, and waits until the pod prints it.
     pub fn answers(&self, driver: &Driver, volume: &Volume) {
         let question = self.volume_dir(driver, volume).join("question");
         fs::write(question, "are you well?\n").unwrap();
@@ -112,7 +112,7 @@ impl Pod {
         self
     }
 
-    /// The output of its container, of all its starts.
+    /// The output of the pod's container, of all its starts.
     pub fn log(&self) -> String {
         let tail = format!("_{}", self.uid);
         let mut files = Vec::new();
@@ -139,7 +139,7 @@ impl Pod {
         });
     }
 
-    /// Takes it from kubelet.
+    /// Takes the pod from kubelet.
     pub fn delete(&self) {
         if api::is_there() {
             api::delete(&format!("pods/{}", self.name));
@@ -148,7 +148,7 @@ impl Pod {
         }
     }
 
-    /// Waits until nothing of it is left on the node.
+    /// Waits until nothing of the pod is left on the node.
     pub fn is_gone(&self) {
         let dir = Path::new(KUBELET).join("pods").join(&self.uid);
         wait_until(&format!("{} is gone", self.name), || !dir.exists());
@@ -166,7 +166,7 @@ impl Pod {
     }
 }
 
-/// kubelet runs, a driver of this case, and a blank volume.
+/// Starts kubelet, installs a driver for this case, and makes a blank volume.
 pub fn scene(case: &str, mode: Mode) -> (impl Drop, String, Driver, Volume) {
     let (running, case) = (shared(), mode.case(case));
     let (driver, volume) = (Driver::new(&case, mode), Volume::new(&case, "data"));
@@ -179,8 +179,8 @@ pub fn all_end(driver: &Driver, mode: Mode, volume: &Volume, pods: &[Pod]) {
     ending_with(last_call(mode), driver, volume, pods)();
 }
 
-/// The same in two steps, so that others can end meanwhile: what it returns waits. `last` is the
-/// call-out that follows after that.
+/// [`all_end`] in two steps: takes the pods from kubelet, and returns a function that waits for their end. Meanwhile
+/// others can end. `last`: the call-out after the last unmount.
 pub fn ending_with<'a>(
     last: Option<&'static str>,
     driver: &'a Driver,
@@ -202,13 +202,13 @@ pub fn ending_with<'a>(
     }
 }
 
-/// kubelet's last call after an unmount, where kubelet attaches by itself.
+/// The last call-out after an unmount, if kubelet attaches by itself. `None`: the unmount is the last.
 pub fn last_call(mode: Mode) -> Option<&'static str> {
     (mode == Mode::Attach).then_some("detach")
 }
 
-/// Whether a second pod of the node gets an inline volume that another one has. Since 1.27 kubelet
-/// looks at the `PersistentVolume` of one that it has attached, and there is none.
+/// Whether a second pod of the node gets an inline volume that another pod has. Since 1.27 kubelet looks for the
+/// `PersistentVolume` of a volume that it has attached, and an inline volume has none.
 pub fn inline_is_shared(mode: Mode) -> bool {
     mode == Mode::MountOnly || !since(27)
 }

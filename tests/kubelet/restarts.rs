@@ -13,7 +13,7 @@ struct Life {
     pods: Vec<Pod>,
 }
 
-/// All at once: most of it is waiting.
+/// Ends all lives at once, since most of an end is waiting.
 fn end(lives: &mut [Life], last: fn(Mode) -> Option<&'static str>) {
     let ends: Vec<_> = lives
         .iter()

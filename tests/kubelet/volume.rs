@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::prelude::*;
 
-/// Not an option of the driver, but the pod's way to the volume: by a claim of its name.
+/// The key of a [`Volume`] that pods get by a claim of its name. It is no option of the driver.
 const CLAIMED: &str = "kubernetes.io/claimed";
-/// The same of the Secret that the volume hands to the driver.
+/// The key for the Secret that the volume hands to the driver. It is no option of the driver.
 const SECRET: &str = "kubernetes.io/secretRef";
 
 impl Volume {
@@ -54,14 +54,14 @@ impl Volume {
         source
     }
 
-    /// Waits until it is mounted nowhere.
+    /// Waits until the volume is mounted nowhere.
     pub fn is_unmounted(&self) {
         wait_until(&format!("{} is mounted nowhere", self.lv()), || {
             mounts_of(&self.device()).is_empty()
         });
     }
 
-    /// LVM's report of it; a size is in MiB.
+    /// A field of LVM's report of the volume. Sizes are in MiB.
     pub fn field(&self, name: &str) -> String {
         let id = format!("{GROUP}/{}", self.lv());
         run("lvs", &["--noheadings", "--units=m", "-o", name, &id])

@@ -16,7 +16,7 @@ use crate::support::reply::Reply;
 use crate::support::volume::Volume;
 use crate::support::{Mode, eventually};
 
-/// Each case works with both guests, one case at a time.
+/// Both guests. One case at a time works with them.
 pub struct Pair {
     pub a: Guest,
     pub b: Guest,
@@ -68,14 +68,14 @@ impl Guest {
         }
     }
 
-    /// One guest more for the table that tests/run.sh prints.
+    /// Counts this guest for the table that tests/run.sh prints.
     fn count() {
         let [boots, step] = ["BOOTS", "STEP"].map(|name| std::env::var(name).unwrap());
         let mut boots = File::options().append(true).open(boots).unwrap();
         boots.write_all(format!("{step}\n").as_bytes()).unwrap();
     }
 
-    /// Boots it, and joins the lock manager, but no group.
+    /// Boots the guest, which joins the lock manager, but no group.
     pub fn boot(&self) {
         Self::count();
         let files = self.share.join(self.name);
@@ -121,7 +121,7 @@ impl Guest {
         self.wait_for(0);
     }
 
-    /// Starts the group's locks there. Just after a boot udev may not show their device in time.
+    /// Starts the group's locks on this node. Tries again, since udev may not show their device just after a boot.
     pub fn join(&self) {
         eventually("the start of the locks", || {
             let start = "vgchange --lockstart vg && lvmlockctl -i | grep ^LS > /dev/null";
@@ -129,7 +129,7 @@ impl Guest {
         });
     }
 
-    /// As if its plug had been pulled.
+    /// Ends the guest at once, as a power cut does.
     pub fn cut_power(&self) {
         let mut guest = self.machine.lock().unwrap().take().unwrap();
         // It has made a group of itself and the processes of its kernel.
@@ -223,7 +223,7 @@ impl Guest {
         reply
     }
 
-    /// Brings it up, and takes it off again.
+    /// Brings the volume up, and takes it down again.
     pub fn can_have(&self, mode: Mode, volume: &Volume) {
         self.up(mode, volume).is_success();
         self.down(mode, volume);
@@ -240,13 +240,13 @@ impl Guest {
         assert!(!self.has(volume), "{} still has {}", self.name, volume.lv());
     }
 
-    /// How many encrypted volumes are open there.
+    /// How many encrypted volumes are open on this node.
     pub fn opened(&self) -> usize {
         let listed = self.sh("dmsetup ls --target crypt");
         listed.lines().filter(|line| line.contains('(')).count()
     }
 
-    /// Whether the volume is active there.
+    /// Whether the volume is active on this node.
     pub fn has(&self, volume: &Volume) -> bool {
         let test = format!("test -e {}", volume.device());
         self.run(&test).status.success()
@@ -262,7 +262,7 @@ impl Guest {
     }
 }
 
-/// A call of the driver, for a shell.
+/// A shell line that calls the driver.
 fn line(mode: Mode, args: &[&str]) -> String {
     let args: Vec<_> = args.iter().map(|arg| format!("'{arg}'")).collect();
     let exec = format!("{}/exec/kubernetes.io~lvm", top(mode));
@@ -287,7 +287,7 @@ pub fn pod_dir(mode: Mode, volume: &Volume) -> String {
 }
 
 impl Volume {
-    /// A name for a volume of the group that there is not yet.
+    /// A volume of the group that does not exist yet.
     pub fn named(lv: &str) -> Self {
         Self::of("vg", lv)
     }
@@ -317,7 +317,7 @@ impl Volume {
     }
 }
 
-/// Runs both at once.
+/// Runs both functions at once.
 pub fn at_once<T: Send>(
     one: impl FnOnce() -> T + Send,
     other: impl FnOnce() -> T + Send,

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::prelude::*;
 
-/// sanlock's: eight times its timeout, and a minute for the watchdog.
+/// How long sanlock waits before another node gets a dead node's lock: eight times its timeout, and a minute for the
+/// watchdog.
 const LEASE: Duration = Duration::from_secs(84);
 
 #[test]

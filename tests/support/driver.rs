@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 use super::run;
 use super::tools::skipped;
 
-/// The executable of this build. If the clone belongs to somebody else, it is a copy in a directory of this user's: the
-/// driver believes no config beside an executable that another user could replace.
+/// The executable of this build. If the clone belongs to another user, this is a copy in a directory of the present
+/// user: the driver believes no config beside an executable that another user could replace.
 pub fn driver() -> &'static Path {
     static DRIVER: OnceLock<PathBuf> = OnceLock::new();
     DRIVER.get_or_init(|| {
@@ -37,8 +37,9 @@ pub fn driver() -> &'static Path {
     })
 }
 
-/// Whether this is root of this machine. In the namespace that tests/runner makes for a user there is no other user, and
-/// what belongs to this machine's root is nobody's. Inside tests/run.sh, which asks for root, it has to be.
+/// Whether the test runs as root of this machine, and not as root of the namespace that tests/runner makes for a user.
+/// In the namespace there is no other user, and the files of the machine's root belong to nobody. Inside tests/run.sh,
+/// which asks for root, the test fails if it does not run as root.
 pub fn is_root_of_this_machine() -> bool {
     fs::metadata("/usr").unwrap().uid() == 0 || skipped("root (tests/run.sh host)")
 }

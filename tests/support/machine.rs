@@ -13,7 +13,8 @@ use super::reply::Reply;
 use super::running::Running;
 use super::{eventually, put};
 
-/// Shell: lvs reports the volume `$1`/`$2`, which is not active and in nobody's way.
+/// A shell line for `lvs`: reports the volume `$1`/`$2`, which is not active, and which nothing keeps from being
+/// mounted.
 pub fn lvs_row() -> String {
     let row = include_str!("../../src/driver/lvm/sample.json");
     let row = row
@@ -23,7 +24,7 @@ pub fn lvs_row() -> String {
     format!("printf '{inactive}'")
 }
 
-/// Shell: the group is there, and has no volumes.
+/// Shell lines for `lvs`: the group exists, and has no volumes.
 pub const NO_VOLUME: &str = r#"for id; do :; done
 case $id in */*) exit 5 ;; esac
 echo '{"report":[{"lv":[]}]}'; exit"#;
@@ -47,7 +48,7 @@ impl Machine {
         self.top.path().join(name)
     }
 
-    /// Writes the config anew; these lines begin with its fourth.
+    /// Writes the config anew. `lines` begin on its fourth line.
     pub fn configure(&self, lines: &str) {
         let text = format!(
             "log = '{0}/log'\ntool_dirs = ['{0}/tools']\nkubelet_dirs = ['{0}/kubelet']\n{lines}\n",
@@ -63,7 +64,7 @@ impl Machine {
         put(&self.path("tools").join(name), script);
     }
 
-    /// This program, which runs the driver with these arguments.
+    /// A command that starts `program`, which starts the driver with `args`.
     pub fn under<A: AsRef<OsStr>>(&self, program: &[&OsStr], args: &[A]) -> Command {
         let mut words: Vec<OsString> = Vec::new();
         words.extend(program.iter().map(Into::into));

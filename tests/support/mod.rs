@@ -65,7 +65,8 @@ macro_rules! needs {
 }
 pub(crate) use needs;
 
-/// Ends a test that needs other users, or tools that belong to root, where there are none; names what runs it.
+/// Ends a test that needs other users, or tools that belong to root, if there are none. Prints which script runs the
+/// test with them.
 macro_rules! needs_root {
     () => {
         if !$crate::support::driver::is_root_of_this_machine() {
@@ -93,7 +94,7 @@ pub fn run(tool: &str, args: &[&str]) -> String {
     stdout.trim().to_owned()
 }
 
-/// Runs these words, none of which holds a space, as `run` does.
+/// Runs a command line like [`run`]. None of its words contains a space.
 #[track_caller]
 pub fn sh(line: &str) -> String {
     let words: Vec<_> = line.split_whitespace().collect();
@@ -106,7 +107,7 @@ pub fn bash(lines: &str) -> String {
     run("bash", &["-c", &format!("set -e -o pipefail; {lines}")])
 }
 
-/// The command that begins so, of those that `doctor` prints.
+/// The command that begins with `begins`, among those that `doctor` prints.
 #[track_caller]
 pub fn told<'a>(said: &'a str, begins: &str) -> &'a str {
     let lines = said.lines().map(str::trim);
@@ -115,14 +116,14 @@ pub fn told<'a>(said: &'a str, begins: &str) -> &'a str {
     command.unwrap_or_else(|| panic!("no {begins} in {said}"))
 }
 
-/// Runs a command on a terminal, as a person who agrees to all that it asks, which may be dozens of questions. Whether
-/// the command has helped is what the test looks at afterwards.
+/// Runs a command on a terminal, and answers yes to all its questions, which may be dozens. Its exit code does not
+/// count: the test checks afterwards whether the command has helped.
 pub fn agreeing(command: &str) {
     let types = format!("yes | head -n 99 | script -qec {command:?} /dev/null || true");
     bash(&types);
 }
 
-/// Runs these words when it is dropped.
+/// Runs this command line when the value is dropped.
 pub struct Finally(pub String);
 
 impl Drop for Finally {
@@ -141,7 +142,7 @@ impl Process {
         Self(shell.args(["-c", line]).current_dir(dir).spawn().unwrap())
     }
 
-    /// A file below /proc.
+    /// A file of the process below /proc.
     pub fn proc(&self, file: &str) -> PathBuf {
         Path::new("/proc").join(self.0.id().to_string()).join(file)
     }
@@ -164,7 +165,8 @@ pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// What `look` finds once it is right, or else at last: on a busy machine a list for people has no time to read all.
+/// Looks again until the result is right, for 3 seconds at most, and returns the last result. On a busy machine, a list
+/// for people has no time to read all volumes.
 pub fn at_last<T>(mut look: impl FnMut() -> T, is_right: impl Fn(&T) -> bool) -> T {
     let mut found = look();
     for _ in 0..30 {

@@ -17,13 +17,13 @@ pub struct Reply {
     pub capabilities: Option<serde_json::Value>,
 }
 
-/// A call in a message.
+/// A call as a message shows it.
 pub fn shown(call: impl Debug) -> String {
     format!("{call:?}").chars().take(300).collect()
 }
 
 impl Reply {
-    /// The command of the message that begins so, if there is one.
+    /// The command of the message that begins with `begins`. `None`: the message has no such command.
     pub fn command(&self, begins: &str) -> Option<&str> {
         let mut spans = self.message.split('`').skip(1).step_by(2);
         spans.find(|span| span.starts_with(begins))

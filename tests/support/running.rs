@@ -69,8 +69,8 @@ impl Running {
         self.reply()
     }
 
-    /// Waits until the driver listens to SIGTERM. From then on it ends with a document, and until
-    /// then it has touched nothing.
+    /// Waits until the driver listens to SIGTERM. Until then the driver has touched nothing. From then on, SIGTERM
+    /// makes it end with a document.
     #[track_caller]
     pub fn listens(&self) -> &Self {
         // It listens to SIGHUP last. A handler that the kernel has is not yet one that does something.

@@ -1,8 +1,9 @@
-//! Holds what a command prints with `--json` to its schema in docs/schemas: the part of JSON Schema that they use.
+//! Compares what a command prints with `--json` with its schema in docs/schemas. Only the part of JSON Schema that
+//! these schemas use is here.
 
 use serde_json::Value;
 
-/// The schema of what this command line prints. None: it prints no JSON, or an object a line.
+/// The name of the schema for what this command line prints. `None`: it prints no JSON, or one object on each line.
 pub fn of(args: &[&str], printed: &Value) -> Option<&'static str> {
     let has = |word: &str| args.contains(&word);
     if !has("--json") || has("-f") && has("log") {
@@ -20,7 +21,7 @@ pub fn of(args: &[&str], printed: &Value) -> Option<&'static str> {
     }
 }
 
-/// Fails if a command printed JSON, and not as its schema says.
+/// Fails if a command printed JSON that its schema does not allow.
 pub fn holds(args: &[&str], printed: &str) {
     let Ok(value) = serde_json::from_str(printed) else {
         return;
@@ -33,7 +34,7 @@ pub fn holds(args: &[&str], printed: &str) {
     }
 }
 
-/// The guest of another Debian does not have this repository's files.
+/// All schemas. They are compiled in, since the guest of another Debian does not have this repository's files.
 pub const ALL: [(&str, &str); 7] = [
     ("check", include_str!("../../docs/schemas/check.json")),
     (

@@ -11,7 +11,7 @@ pub fn is_here(package: &str, tools: &[&str]) -> bool {
     tools.iter().all(is_there) || skipped(&format!("{package} (apt install {package})"))
 }
 
-/// Says what this test is skipped for, which is `false`.
+/// Prints what this test needs and does not have. Returns `false`. Inside tests/run.sh the test fails instead.
 pub fn skipped(needs: &str) -> bool {
     let said = format!("skipped: needs {needs}");
     assert!(std::env::var_os("FLEXVOLUME_LVM_ALL").is_none(), "{said}");

@@ -9,17 +9,17 @@ use tempfile::TempDir;
 /// The effects of one call of the driver.
 #[derive(Debug, Default)]
 pub struct Trace {
-    /// The programs that it and its children ran, in the order of their pids; its own is left out.
+    /// The programs that the driver and its children ran, in the order of their pids. The driver itself is left out.
     pub programs: Vec<String>,
-    /// How many processes and threads there were beside its own.
+    /// How many processes and threads there were beside the driver's own process.
     pub others: usize,
-    /// How many system calls its own process made.
+    /// How many system calls the driver's own process made.
     pub calls: usize,
-    /// How many bytes it read from files and pipes.
+    /// How many bytes the driver's own process read from files and pipes.
     pub read: u64,
-    /// Its output.
+    /// The driver's output.
     pub stdout: String,
-    /// From its start to its end.
+    /// The time from the driver's start to its end.
     pub took: Duration,
 }
 
@@ -84,7 +84,7 @@ fn follow(exe: &Path, args: &[&str], which: &[&str]) -> Trace {
     found
 }
 
-/// The program that a line starts, if it is of an execve(2). (`-s 0` leaves a path whole.)
+/// The program that a line of the trace starts. `None`: the line is not about execve(2). (`-s 0` leaves a path whole.)
 fn program(line: &str) -> Option<&str> {
     line.strip_prefix("execve(\"")?.split('"').next()
 }

@@ -31,7 +31,7 @@ impl Volume {
             .with("kubernetes.io/pvOrVolumeName", &name)
     }
 
-    /// The same with this option; an empty value leaves it out.
+    /// The same volume with this option. An empty value removes the option.
     pub fn with(mut self, key: &str, value: &str) -> Self {
         self.options.insert(key.to_owned(), value.to_owned());
         if value.is_empty() && !key.starts_with("kubernetes.io/") {
@@ -48,7 +48,7 @@ impl Volume {
         self.with("kubernetes.io/readwrite", "ro")
     }
 
-    /// An encrypted one.
+    /// The same volume, to be encrypted.
     pub fn encrypted(self) -> Self {
         self.with("encryption", "luks2")
     }

@@ -15,7 +15,8 @@ use crate::prelude::*;
 
 /// Where LVM begins its first extent on a disk (`pe_start`), in bytes.
 const FIRST_EXTENT: u64 = 1 << 20;
-/// LVM must not see the same disk twice: its own label is not where the loop device begins.
+/// How many bytes of the loop device are before the disk. LVM finds no label at the beginning of the loop device, so it
+/// does not see the same disk twice.
 const HIDDEN: u64 = 1 << 20;
 const SECTOR: u64 = 512;
 const BLANK: [u8; 4096] = [0; 4096];
@@ -44,7 +45,8 @@ impl Disk {
         disk
     }
 
-    /// So many disks of this size, and a group on them, which is dropped first.
+    /// Makes `count` disks of `size` bytes, and a group on them. The caller's variables are dropped in reverse order:
+    /// the group before its disks.
     #[track_caller]
     pub fn several(name: &str, count: usize, size: u64) -> (Vec<Self>, Group) {
         let disk = |number| Self::new(&format!("{name}-{number}"), size);
@@ -55,7 +57,7 @@ impl Disk {
         (disks, group)
     }
 
-    /// A disk with a group of this name, and in it a blank volume, `data`, of so many MiB.
+    /// A disk with a group `name`, and in the group a blank volume `data` of `mib` MiB.
     #[track_caller]
     pub fn with_data(name: &str, fs: &str, mib: u64) -> (Self, Group, Volume) {
         let disk = Self::new(&format!("{name}-disk"), (mib + 8) << 20);
@@ -73,8 +75,7 @@ impl Disk {
         run("sh", &["-c", &self.failing(Some(bad))]);
     }
 
-    /// From now on nothing of the disk can be read or written, LVM's metadata among it: to LVM it
-    /// is missing.
+    /// From now on nothing on the disk can be read or written, not even LVM's metadata. To LVM the disk is missing.
     pub fn fail_wholly(&self) {
         self.shows(&format!("0 {} error", self.size / SECTOR));
     }
@@ -93,12 +94,12 @@ impl Disk {
         ));
     }
 
-    /// It holds every access until this is dropped.
+    /// Suspends the disk, which then holds every access until the returned value is dropped.
     pub fn suspended(&self) -> Finally {
         suspended(&self.name)
     }
 
-    /// However it was suspended, it goes on when this is dropped.
+    /// Resumes the disk when the returned value is dropped, however the disk was suspended.
     pub fn resumed(&self) -> Finally {
         Finally(format!("dmsetup resume {}", self.name))
     }
@@ -107,7 +108,7 @@ impl Disk {
         run("sh", &["-c", &self.failing(None)]);
     }
 
-    /// Lines for a shell that make these bytes of the first volume fail, and no others.
+    /// Lines for a shell that make the bytes `bad` of the first volume fail, and no others. `None`: no byte fails.
     pub fn failing(&self, bad: Option<Range<u64>>) -> String {
         let name = &self.name;
         format!(
@@ -136,8 +137,7 @@ impl Disk {
         table
     }
 
-    /// Bytes of the disk outside LVM's own metadata, as one number. What was never written takes
-    /// no time to read.
+    /// A hash of the disk's bytes outside LVM's own metadata. Bytes that were never written take no time to read.
     pub fn fingerprint(&self) -> u64 {
         run("sync", &[&self.path()]);
         let file = File::open(&self.file).unwrap();
@@ -160,13 +160,13 @@ impl Disk {
     }
 }
 
-/// A device of device-mapper that holds every access until this is dropped.
+/// Suspends a device of device-mapper, which then holds every access until the returned value is dropped.
 pub fn suspended(name: &str) -> Finally {
     sh(&format!("dmsetup suspend --nolockfs {name}"));
     Finally(format!("dmsetup resume {name}"))
 }
 
-/// A loop device over a new and sparse file.
+/// Makes a sparse file and a loop device over it. Returns the loop device.
 pub fn looped(file: &Path, size: u64) -> String {
     File::create(file).unwrap().set_len(size).unwrap();
     run("losetup", &["--find", "--show", text(file)])
@@ -184,18 +184,17 @@ impl Drop for Disk {
     }
 }
 
-/// How many sectors were written to a device or discarded since it was made, whether that succeeded or
-/// not.
+/// How many sectors of a device were written or discarded since the device was made, with success or without.
 pub fn writes(device: &str) -> u64 {
     counted(device, 6) + counted(device, 13)
 }
 
-/// How many bytes were read of a device since it was made.
+/// How many bytes were read from a device since it was made.
 pub fn bytes_read(device: &str) -> u64 {
     counted(device, 2) * SECTOR
 }
 
-/// A column of Documentation/block/stat.rst.
+/// A number from the device's file `stat`, by its column from 0. Source: the kernel's Documentation/block/stat.rst.
 fn counted(device: &str, column: usize) -> u64 {
     let node = fs::canonicalize(device).unwrap();
     let stat = Path::new("/sys/block").join(node.file_name().unwrap());

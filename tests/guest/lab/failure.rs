@@ -1,5 +1,5 @@
-//! What a case that fails shows beside its panic: the driver's last calls with what each logged, LVM's
-//! volumes, and the mounts. With KEEP=1 there is a shell, too, before anything of the case is taken away.
+//! A failed case prints more than its panic: the driver's last calls with what each logged, LVM's volumes, and the
+//! mounts. With KEEP=1 it then opens a shell, before anything of the case is removed.
 
 use std::fs::{self, File};
 use std::net::Shutdown;
@@ -23,7 +23,7 @@ pub fn is_shown() {
     });
 }
 
-/// Runs a call of the driver, and remembers it with what it answered and logged.
+/// Runs a call of the driver. Remembers the call with its answer and its log.
 pub fn remembered(args: &[&str], run: impl FnOnce() -> Output) -> Output {
     // There is no journald in a guest, and a command that asks for the log is to find none. The log is read while the
     // call runs: the kernel keeps eleven lines, and dmeventd waits for room for the next one with LVM's locks.

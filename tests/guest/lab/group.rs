@@ -6,11 +6,11 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use crate::prelude::*;
 
-/// A volume group on a loop device over a sparse file in memory. It goes with the value, with
-/// whatever is still mounted from it.
+/// A volume group on a loop device over a sparse file in memory. When the value is dropped, everything on the group is
+/// unmounted, and the group and its disk are removed.
 pub struct Group {
     pub name: String,
-    /// The file and the loop device that are this group's own.
+    /// The file and the loop device of this group. `None`: the group is on disks of somebody else.
     disk: Option<(PathBuf, String)>,
 }
 
@@ -36,14 +36,14 @@ impl Group {
         group
     }
 
-    /// A group on these disks, which somebody else takes away after it.
+    /// A group on these disks. Whoever made the disks removes them after the group.
     #[track_caller]
     pub fn on(name: &str, disks: &[&str]) -> Self {
         run("vgcreate", &[&["-q", name], disks].concat());
         Self::found(name)
     }
 
-    /// A group that is there already.
+    /// A group that exists already.
     pub fn found(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -84,8 +84,8 @@ impl Group {
         Volume::new(self, lv)
     }
 
-    /// Makes a volume with a filesystem and this file in it, and removes the volume. Time tells
-    /// the filesystem from a volume that is made in its place.
+    /// Makes a volume with a filesystem and this file in it, and removes the volume. Waits for the next second, so that
+    /// a volume that is made in its place is younger than the filesystem.
     pub fn leave_behind(&self, size: &str, fs: &str, file: &str) {
         self.linear("removed", size);
         let device = device(&self.name, "removed");
@@ -100,7 +100,7 @@ impl Group {
         Self::wait_for_the_next_second();
     }
 
-    /// The times of LVM and of ext are whole seconds.
+    /// Waits for the next second, since the times of LVM and of ext are whole seconds.
     pub fn wait_for_the_next_second() {
         let now = || UNIX_EPOCH.elapsed().unwrap().as_secs();
         let begun = now();
@@ -146,7 +146,7 @@ impl Group {
         self.field("data_percent", lv).parse().unwrap()
     }
 
-    /// How many bytes of the group no volume has.
+    /// How many bytes of the group belong to no volume.
     pub fn free(&self) -> u64 {
         let vgs = "vgs --noheadings --nosuffix --units b -o vg_free";
         sh(&format!("{vgs} {}", self.name)).parse().unwrap()
@@ -158,7 +158,7 @@ impl Group {
         self.field("lv_tags", lv)
     }
 
-    /// Takes all tags off.
+    /// Removes all tags of the volume.
     #[track_caller]
     pub fn forget(&self, lv: &str) {
         for tag in self.tags(lv).split(',').filter(|tag| !tag.is_empty()) {
@@ -166,7 +166,7 @@ impl Group {
         }
     }
 
-    /// The one tag that says what the driver made: `flexvolume.fs=<fs>:<uuid of the filesystem>`.
+    /// Checks that the volume's only tag says what the driver made: `flexvolume.fs=<fs>:<uuid of the filesystem>`.
     #[track_caller]
     pub fn assert_recorded(&self, lv: &str, fs: &str) {
         let device = device(&self.name, lv);
@@ -179,7 +179,7 @@ impl Group {
         fs::exists(device(&self.name, lv)).unwrap()
     }
 
-    /// Nothing of it is active any more, nor mounted.
+    /// Unmounts, closes and deactivates all volumes of the group.
     pub fn deactivate(&self) {
         let prefix = device(&self.name, "");
         let open = opened(&self.name);
@@ -213,7 +213,7 @@ impl Drop for Group {
     }
 }
 
-/// The devices inside encrypted volumes of a group that are open.
+/// The devices inside the open encrypted volumes of a group.
 fn opened(vg: &str) -> Vec<String> {
     let names = sh("ls /dev/mapper");
     let mut open = names
@@ -233,7 +233,7 @@ fn opened(vg: &str) -> Vec<String> {
         .collect()
 }
 
-/// Cleaning up after a case that may have failed must not hide why it failed.
+/// Runs a tool, and only prints its failure: cleaning up after a failed case must not hide why the case failed.
 pub fn lenient(tool: &str, args: &[&str]) {
     let output = assert_cmd::Command::new(tool)
         .args(args)

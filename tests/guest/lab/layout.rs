@@ -1,4 +1,4 @@
-//! How kubelet's directory is there.
+//! The layouts of kubelet's directory: a link, a bound directory, or a mount of its own.
 
 use crate::prelude::*;
 
@@ -7,11 +7,11 @@ pub enum Layout {
     Plain,
     /// A link to a directory of another disk.
     Linked,
-    /// Bound from another disk, whose mounts are seen at both places.
+    /// Bound from another disk. Mounts below it are seen at both places.
     Bound,
-    /// A mount of its own, whose mounts other namespaces see.
+    /// A mount of its own. Other namespaces see the mounts below it.
     Shared,
-    /// A mount of its own, whose mounts nobody else sees.
+    /// A mount of its own. No other namespace sees the mounts below it.
     Private,
 }
 
@@ -25,7 +25,7 @@ impl Layout {
         format!("{self:?}").to_lowercase()
     }
 
-    /// Makes it so for a node, until this is dropped.
+    /// Gives this layout to a node, until the returned values are dropped.
     pub fn of(self, node: &Node) -> Vec<Finally> {
         let (kubelet, disk) = (text(node.kubelet_dir()), other_disk(node));
         let unmounted = |dir: &str| Finally(format!("umount -R {dir}"));
@@ -56,7 +56,7 @@ impl Layout {
     }
 }
 
-/// Where another disk is mounted, whose directory `kubelet` may be kubelet's.
+/// Where another disk is mounted. Its directory `kubelet` may be kubelet's directory.
 pub fn other_disk(node: &Node) -> String {
     format!("{}.disk", text(node.kubelet_dir()))
 }
@@ -74,7 +74,7 @@ impl Node {
         self.mount(pod, volume).is_success();
     }
 
-    /// Takes it from these pods, which are the last.
+    /// Takes the volume from these pods, which are its last pods.
     #[track_caller]
     pub fn take(&self, pods: &[&str], volume: &Volume) {
         for pod in pods {

@@ -1,4 +1,4 @@
-//! The parts of a case: a group, its disks and volumes, a node, and tools before the real ones.
+//! The parts of a case: a group, its disks and volumes, a node, and scripts that run before the real tools.
 
 pub mod disk;
 pub mod failure;

@@ -13,7 +13,7 @@ use crate::failure;
 use crate::prelude::*;
 use crate::support::schema;
 
-/// A node. Its kubelet's directory is its own, so that cases do not meet.
+/// A node with a kubelet's directory of its own, so that cases do not disturb each other.
 pub struct Node {
     pub mode: Mode,
     top: PathBuf,
@@ -34,7 +34,7 @@ impl Node {
         (Self::new(mode), group, volume)
     }
 
-    /// A node whose config file holds these lines too.
+    /// A node with these lines in its config file, beside those for its mode.
     pub fn with_config(mode: Mode, lines: &str) -> Self {
         static NODES: AtomicU32 = AtomicU32::new(0);
         failure::is_shown();
@@ -87,7 +87,7 @@ impl Node {
         &self.kubelet
     }
 
-    /// Where kubelet has the one mount of the volume for the whole node.
+    /// Where kubelet mounts the volume for the whole node.
     pub fn global_dir(&self, volume: &Volume) -> PathBuf {
         self.kubelet
             .join("plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts")
@@ -153,8 +153,8 @@ impl Node {
         )
     }
 
-    /// Runs a command for people, which must print these words and end with this code. A list has no time to read all on
-    /// a busy machine: it may say so first, but nothing wrong.
+    /// Runs a command for people, which must print these words and end with this code. On a busy machine a list may
+    /// have no time to read all, and says so. The command is then run again. Any other output is an error at once.
     #[track_caller]
     pub fn prints(&self, args: &[&str], words: &str, code: i32) -> String {
         let is_right = |(said, is): &(String, i32)| said.contains(words) && *is == code;
@@ -187,7 +187,7 @@ impl Node {
         reply
     }
 
-    /// The same of `mount` for another pod.
+    /// Calls `mount` for another pod, and expects a failure as [`Self::refuses`] does.
     #[track_caller]
     pub fn refuses_mount(&self, volume: &Volume, words: &[&str]) -> Reply {
         let dir = precreated(self.pod_dir("refused", volume));
@@ -230,7 +230,7 @@ impl Node {
         self.down("pod", volume);
     }
 
-    /// The calls before the first pod's mount where volumes are attached.
+    /// Makes the calls that kubelet makes in attach mode before the first pod's mount. Returns the global directory.
     #[track_caller]
     pub fn up_globally(&self, volume: &Volume) -> PathBuf {
         let json = volume.json();
@@ -255,7 +255,7 @@ impl Node {
         gone(&dir);
     }
 
-    /// The calls after the last pod where volumes are attached.
+    /// Makes the calls that kubelet makes in attach mode after the last pod's unmount.
     #[track_caller]
     pub fn down_globally(&self, volume: &Volume) {
         if self.mode == Mode::Attach {
@@ -266,7 +266,7 @@ impl Node {
         }
     }
 
-    /// Takes the volume from these pods, which are the last.
+    /// Takes the volume from these pods, which are its last pods.
     #[track_caller]
     pub fn all_down(&self, pods: &[&str], volume: &Volume) {
         for pod in pods {
@@ -305,14 +305,14 @@ fn driver() -> PathBuf {
         .into()
 }
 
-/// A directory as kubelet makes it before a call.
+/// Makes a directory, as kubelet does before a call.
 pub fn precreated(dir: PathBuf) -> PathBuf {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true).mode(0o750).create(&dir).unwrap();
     dir
 }
 
-/// kubelet removes the directory itself, and only if nothing is in it.
+/// Removes the directory as kubelet does, which fails if anything is in the directory.
 fn gone(dir: &Path) {
     assert_eq!(mount_at(dir), None);
     fs::remove_dir(dir).unwrap_or_else(|e| panic!("removing {}: {e}", dir.display()));

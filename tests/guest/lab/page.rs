@@ -1,12 +1,12 @@
 //! The commands that a page prints.
 
-/// What is below this heading.
+/// The text of a page below this heading.
 pub fn section<'a>(page: &'a str, heading: &str) -> &'a str {
     let (_, rest) = page.split_once(&format!("\n## {heading}\n")).unwrap();
     rest.split("\n## ").next().unwrap()
 }
 
-/// The blocks of this language, without what a list indents.
+/// The code blocks of this language, without the indentation of a list.
 pub fn blocks(text: &str, language: &str) -> Vec<String> {
     let begin = format!("{language}\n");
     let parts = text.split("```").skip(1).step_by(2);
@@ -21,7 +21,7 @@ pub fn blocks(text: &str, language: &str) -> Vec<String> {
     as_printed.collect()
 }
 
-/// Lets a shell know the driver by its name for people, in this directory, and returns the line for that.
+/// Makes a link in `dir` with the driver's name for people. Returns the line with which a shell finds it.
 pub fn named(node: &crate::node::Node, dir: &str) -> String {
     std::fs::create_dir_all(dir).unwrap();
     std::os::unix::fs::symlink(node.exe(), format!("{dir}/flexvolume-lvm")).unwrap();

@@ -1,5 +1,5 @@
-//! A disk that records each write, flush and discard, so that the disk can be made again as a power cut at any of them
-//! leaves it.
+//! A disk that records each write, flush and discard. From the record, a test makes the disk again as a power cut at
+//! any of these leaves it.
 //!
 //! The record is dm-log-writes'. Source: the kernel's Documentation/admin-guide/device-mapper/log-writes.rst.
 
@@ -69,7 +69,7 @@ impl Recorder {
 }
 
 const HIDDEN: u64 = 1 << 20;
-/// Where LVM begins its first extent on a disk (`pe_start`), in bytes. Before it is its metadata.
+/// Where LVM begins its first extent on a disk (`pe_start`), in bytes. LVM's metadata is before this byte.
 const FIRST_EXTENT: u64 = 1 << 20;
 
 impl Drop for Recorder {
@@ -90,7 +90,7 @@ impl Drop for Recorder {
     }
 }
 
-/// All that has reached a disk, in its order.
+/// The writes, flushes, discards and marks of a disk, in their order.
 pub struct Record {
     size: u64,
     entries: Vec<Entry>,
@@ -101,7 +101,7 @@ struct Entry {
     at: u64,
     length: u64,
     flags: u64,
-    /// Of a discard nothing.
+    /// The written bytes. A discard has none.
     bytes: Vec<u8>,
 }
 
@@ -168,7 +168,7 @@ impl Entry {
 pub struct Cut {
     /// For a message: at which entry, and which of the writes before it are missing.
     pub name: String,
-    /// The marks before it.
+    /// The marks before the cut.
     pub marks: Vec<String>,
     file: PathBuf,
     /// The loop device.
@@ -185,10 +185,10 @@ impl Drop for Cut {
 /// Which of the writes since the last flush reach the disk.
 #[derive(Clone, Copy)]
 enum Arrived {
-    /// So many, in their order.
+    /// Only this number of them, the first.
     First(usize),
     AllBut(usize),
-    /// Those that this number's bits name.
+    /// Those whose bits are set in this number: bit 0 for the first write.
     Random(u64),
 }
 
@@ -198,9 +198,9 @@ impl Record {
         self.entries.iter().filter(|entry| !entry.is(MARK)).count()
     }
 
-    /// Has a disk made for each power cut after the mark `from`: after every write; and at each flush with each write
-    /// since the flush before left out, and some at random. Takes `most` of them by the sample's order, and some
-    /// that lack a write of LVM's metadata.
+    /// Makes a disk for each power cut after the mark `from`. A power cut comes after each write. At each flush there
+    /// are more cuts: each lacks one of the writes since the flush before, or some of them at random. Takes `most` of
+    /// all cuts by the sample's order, and some that lack a write of LVM's metadata.
     pub fn each_cut(
         &self,
         from: &str,
@@ -230,12 +230,13 @@ impl Record {
         count
     }
 
-    /// Whether a write of LVM's metadata is all that is missing.
+    /// Whether the cut lacks a write of LVM's metadata, and nothing else.
     fn lacks_metadata(&self, (start, _, arrived): &(usize, usize, Arrived)) -> bool {
         matches!(arrived, Arrived::AllBut(one) if self.entries[start + one].at < FIRST_EXTENT)
     }
 
-    /// The cuts: the first entry that is not yet flushed, the end of those that may be on the disk, and which are.
+    /// The cuts. Each has three parts: the first entry that is not flushed yet, the end of the entries that may be on
+    /// the disk, and which of these are.
     fn cuts(&self, from: &str, sample: &mut Sample) -> Vec<(usize, usize, Arrived)> {
         let is_it = |entry: &Entry| entry.mark().as_deref() == Some(from);
         let begin = self.entries.iter().position(is_it).expect("the mark");

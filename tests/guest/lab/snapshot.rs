@@ -30,7 +30,8 @@ pub fn mounts() -> Vec<Mount> {
     text.lines().filter_map(parse).collect()
 }
 
-/// btrfs calls its device by whichever name it was last told, `/dev/dm-0` or the proper one.
+/// The source of a mount by its name in /dev/mapper. btrfs shows the name that it was told last, which may be
+/// `/dev/dm-0`.
 fn named(source: &str) -> String {
     let name = |number: &str| fs::read_to_string(format!("/sys/class/block/{number}/dm/name"));
     match source.strip_prefix("/dev/").map(name) {
@@ -45,8 +46,8 @@ pub fn mount_at(dir: &Path) -> Option<Mount> {
     mounts().into_iter().rfind(is_here)
 }
 
-/// The mounts, the directories below `top`, all logical volumes with their sizes and tags, and how much
-/// was written to each that has no filesystem mounted, whose writes are the kernel's.
+/// The mounts, the directories below `top`, all logical volumes with their sizes and tags, and how much was written to
+/// each volume that is not mounted. To a mounted volume the kernel writes by itself.
 #[derive(Debug, PartialEq)]
 pub struct Snapshot {
     mounts: Vec<Mount>,
@@ -69,8 +70,8 @@ impl Snapshot {
     }
 }
 
-/// See [`Snapshot`]. Parts of other volumes are left out, for what LVM does there is its own; and so are
-/// volumes without a write, for a refused call may have activated one.
+/// How much was written to each volume, for [`Snapshot`]. Parts of other volumes are left out, since LVM itself writes
+/// to them. Volumes without a write are left out, since a refused call may have activated one.
 fn written() -> Vec<(String, u64)> {
     let in_use = |name: &str| {
         let holders = fs::read_dir(format!("/sys/block/{name}/holders"));

@@ -1,4 +1,4 @@
-//! Tools that stand before the real ones, to count, delay and break what the driver runs.
+//! Scripts that the driver finds before the real tools. They count, delay and break what the driver runs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::prelude::*;
 
-/// Somebody who holds this lock, until that is dropped.
+/// A process that holds this lock, until the process is dropped.
 pub fn holds(lock: &str) -> Process {
     let line = format!("exec 9>> {lock}; flock 9; exec sleep 600");
     let holder = Process::new(&line, Path::new("/"));
@@ -20,8 +20,8 @@ pub fn holds(lock: &str) -> Process {
     holder
 }
 
-/// A process that has this device open: `<` for reading, `<>` for writing as well, `>>` for writing. It claims
-/// nothing, as QEMU and the servers of network block devices do.
+/// A process that has this device open. `how`: `<` for reading, `<>` for reading and writing, `>>` for writing. The
+/// process makes no exclusive claim, as QEMU and the servers of network block devices make none.
 pub fn opener(device: &str, how: &str) -> Process {
     let line = format!("exec 9{how}{device} && exec sleep 1000");
     let process = Process::new(&line, Path::new("/"));
@@ -112,13 +112,13 @@ impl Tools {
         self.runs(tool)[0].clone()
     }
 
-    /// A node that finds these first.
+    /// A node whose driver finds these tools first.
     pub fn node(self) -> (Self, Node) {
         let node = Node::with_config(Mode::MountOnly, &self.config());
         (self, node)
     }
 
-    /// The line of the config that makes the driver look here first.
+    /// The line of the config that makes the driver look for tools in this directory first.
     pub fn config(&self) -> String {
         format!(
             "tool_dirs = [\"{}\", \"/usr/sbin\", \"/usr/bin\"]\n",
@@ -127,7 +127,7 @@ impl Tools {
     }
 }
 
-/// The processes whose name holds this.
+/// The processes whose name contains `part`.
 pub fn processes_named(part: &str) -> Vec<i32> {
     let entries = fs::read_dir("/proc").unwrap();
     entries

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// Those that the driver knows best, each with a size that is enough for it.
+/// The filesystems that the driver knows best, each with a size that is enough for it.
 pub const FILESYSTEMS: [(&str, &str); 3] = [("ext4", "32m"), ("xfs", "300m"), ("btrfs", "128m")];
 
 impl Volume {
@@ -11,7 +11,7 @@ impl Volume {
         Self::of(&group.name, lv)
     }
 
-    /// The device that is mounted: of an encrypted volume the one inside.
+    /// The device that is mounted. If the volume is encrypted, this is the device inside.
     pub fn mounted(&self) -> String {
         if !self.is_encrypted() {
             return self.device();
@@ -21,13 +21,14 @@ impl Volume {
         format!("/dev/mapper/flexvolume.{}", uuid.replace('-', ""))
     }
 
-    /// The UUID of its filesystem.
+    /// The UUID of the volume's filesystem.
     pub fn uuid(&self) -> String {
         let device = self.device();
         run("blkid", &["-p", "-o", "value", "-s", "UUID", &device])
     }
 
-    /// Copies all bytes to another volume, as a power cut or whoever restores a backup does.
+    /// Copies all bytes to another volume. Then the other volume is as a power cut leaves this one, or as a person
+    /// restores it from a backup.
     #[track_caller]
     pub fn copy_to(&self, other: &Self) {
         let (from, to) = (self.device(), other.device());

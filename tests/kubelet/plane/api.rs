@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::prelude::*;
 
-/// Where it is, as seen from here.
+/// The environment variable with the API server's address, as seen from here.
 pub const SERVER: &str = "FLEXVOLUME_LVM_API";
 
 /// Whether there is a control plane.
@@ -16,7 +16,7 @@ pub fn is_there() -> bool {
     std::env::var_os(SERVER).is_some()
 }
 
-/// The path of an object or of a kind of them: a whole one, or what follows the namespace.
+/// The path of an object, or of a kind of objects. `short`: a whole path, or the part after the namespace.
 fn path_of(short: &str) -> String {
     match short.strip_prefix('/') {
         Some(_) => short.to_owned(),
@@ -24,7 +24,7 @@ fn path_of(short: &str) -> String {
     }
 }
 
-/// The answer, or None if there is no such object.
+/// The answer. `None`: there is no such object.
 pub fn get(path: &str) -> Option<Value> {
     match request("GET", path, None) {
         (404, _) => None,
@@ -67,7 +67,8 @@ pub fn collection(object: &Value) -> String {
     format!("/{api}/{version}/{namespace}{}{end}", kind.to_lowercase())
 }
 
-/// The server drops what it does not know, a misspelt field for one, and says nothing.
+/// Checks that the server has kept everything that was written. It drops fields that it does not know, for example
+/// misspelt ones, and says nothing.
 pub fn assert_kept(written: &Value, kept: &Value, place: &Path) {
     match written {
         Value::Object(fields) => {

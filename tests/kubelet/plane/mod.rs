@@ -7,7 +7,7 @@ pub mod api;
 pub mod claim;
 pub mod pair;
 
-/// Where no kubelet runs.
+/// Cases on the host, where no kubelet runs.
 mod controller {
     mod manifests;
 }
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use crate::prelude::*;
 
-/// The guest's name in the cluster. The controller's host must not have it, as on a real one.
+/// The guest's name in the cluster. The controller's host has another name, as on a real cluster.
 pub const NODE: &str = "node-in-the-guest";
 
 const KUBECONFIG: &str = "/run/kubeconfig";

@@ -4,7 +4,7 @@ use crate::prelude::*;
 
 pub struct Pair {
     pub node: Driver,
-    /// Without attach mode, the controller has no driver.
+    /// The controller's driver. `None`: the mode is not attach mode.
     pub controller: Option<Driver>,
 }
 
@@ -16,8 +16,8 @@ impl Pair {
         Self { node, controller }
     }
 
-    /// Takes the pods from the node, and waits until nothing is left of them and their volume,
-    /// neither there nor in what the controller knows.
+    /// Takes the pods from the node. Waits until nothing is left of the pods and their volume, neither on the node nor
+    /// in what the controller knows.
     pub fn all_end(&self, volume: &Volume, pods: &[Pod]) {
         let detached = self.controller.as_ref().map(|side| side.count("detach"));
         pods.iter().for_each(Pod::delete);
@@ -46,7 +46,7 @@ impl Pair {
     }
 }
 
-/// kubelet runs, the driver of this case is on both sides, and there is a blank volume.
+/// Starts kubelet, installs the case's driver on both sides, and makes a blank volume.
 pub fn scene_of_pair(case: &str, mode: Mode) -> (impl Drop, String, Pair, Volume) {
     let (running, case) = (shared(), mode.case(case));
     let pair = Pair::new(&case, mode);

@@ -8,8 +8,7 @@ in_both_modes! {
     a_claim_grows_until_its_pod_sees_the_space
 }
 
-/// Waits until the claim has this size, and nothing is left to be done: not on the controller, not
-/// on the node.
+/// Waits until the claim has this size, and neither the controller nor the node has anything left to do.
 fn has_grown(volume: &Volume, size: &str) {
     wait_until(&format!("{} has {size}", volume.name), || {
         let status = claim_of(volume)["status"].take();

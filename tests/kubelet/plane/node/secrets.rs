@@ -1,10 +1,10 @@
-//! A Secret ends in the driver.
+//! kubelet hands a Secret to the driver, which shows it nowhere.
 
 use serde_json::json;
 
 use crate::prelude::*;
 
-/// "the secret of this test".
+/// The text "the secret of this test" in base64.
 const ENCODED: &str = "dGhlIHNlY3JldCBvZiB0aGlzIHRlc3Q=";
 
 in_both_modes! {
