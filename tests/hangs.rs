@@ -1,6 +1,6 @@
-//! Tools that hang, flood, cling or will not die: every call ends by its limit, or soon after it is
-//! told to stop, with one document that says what it waited for. The tools are stand-ins, so this
-//! needs no LVM.
+//! Tools that hang, print without end, keep their output open, or ignore SIGTERM. Every call ends by its limit, or soon
+//! after it is told to stop, with one document that says what it waited for. The tools are stand-ins, so no LVM is
+//! needed.
 #![allow(clippy::restriction, clippy::disallowed_methods)]
 
 mod support;

@@ -1,5 +1,5 @@
-//! docs/reference.md leads to each schema in docs/schemas, to which other tests hold what the commands print, and each
-//! field of a schema is described there.
+//! docs/reference.md has a link to each schema in docs/schemas, and each field of a schema has a description there.
+//! Other tests compare what the commands print with the schemas.
 #![allow(clippy::restriction, clippy::disallowed_methods)]
 
 #[path = "support/mod.rs"]

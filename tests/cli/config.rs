@@ -1,4 +1,4 @@
-//! `check --config`, which anybody may run.
+//! `check --config`: finds mistakes in a config. Any user may run it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

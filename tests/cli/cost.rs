@@ -1,4 +1,5 @@
-//! The cost of a call without a process, counted and not timed: it is the same on every machine.
+//! The cost of a call that starts no process. The instructions are counted, not timed, so the cost is the same on every
+//! machine.
 
 use crate::support::driver::driver;
 use crate::support::needs;
@@ -28,8 +29,8 @@ fn a_call_that_needs_nothing_starts_nothing_and_makes_few_system_calls() {
     }
 }
 
-/// In thousands, of a development build (a release build takes a quarter of that). Two thirds are relocations of
-/// the executable, which grow with its size. The bounds are a tenth above the count.
+/// The bounds are thousands of instructions of a development build. A release build takes a quarter of that. Two thirds
+/// are relocations of the executable, which grow with its size. The bounds are a tenth above the count.
 #[test]
 fn a_call_that_needs_nothing_takes_few_instructions() {
     needs!("valgrind", "valgrind");

@@ -1,4 +1,4 @@
-//! The one entry that each call leaves in the log, and how people read it.
+//! The one log entry of each call, and how people read it.
 
 use crate::people::{prints, says};
 use crate::{DEVICE, JSON, Machine};

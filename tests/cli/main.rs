@@ -125,7 +125,7 @@ fn a_broken_config_stops_only_what_brings_a_volume_up() {
     brings_nothing_up(&machine, &["not a regular file"]);
 }
 
-/// Every call-out that would bring a volume up or grow it is refused in these words.
+/// Checks that every call-out that would bring a volume up or grow it is refused in these words.
 fn brings_nothing_up(machine: &Machine, words: &[&str]) {
     for args in [
         &["attach", JSON, &host_name()][..],

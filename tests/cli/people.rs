@@ -15,7 +15,7 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Both outputs and the exit code.
+/// Runs the driver. Returns standard output and standard error as one text, and the exit code.
 pub fn says(machine: &Machine, args: &[&str]) -> (String, i32) {
     let Output {
         stdout,
@@ -26,7 +26,7 @@ pub fn says(machine: &Machine, args: &[&str]) -> (String, i32) {
     (text(&stdout) + &text(&stderr), status.code().unwrap())
 }
 
-/// These words are printed, and the exit code is this.
+/// Checks that these words are printed, and that the exit code is `code`.
 pub fn prints(machine: &Machine, args: &[&str], words: &str, code: i32) {
     let (said, is) = says(machine, args);
     assert!(said.contains(words) && is == code, "{args:?}: {is} {said}");

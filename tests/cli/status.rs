@@ -1,4 +1,4 @@
-//! How `status` shows what it knows. What it knows of real volumes is in `tests/guest/`.
+//! The form of the output of `status`. The facts about real volumes in it are tested in `tests/guest/`.
 
 use crate::Machine;
 use crate::people::{self, prints, says};

@@ -1,5 +1,5 @@
-//! Text of others is shown. It begins no line, moves nothing on the terminal, and means nothing to a
-//! program that reads the output. Names of processes and directories are in
+//! Text that others wrote, in the driver's output. Such text begins no line, moves nothing on the terminal, and means
+//! nothing to a program that reads the output. Names of processes and directories are in
 //! `tests/guest/people/terminal.rs`.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! Where SELinux is enforcing, with Debian's policy: `tests/run.sh selinux` boots a guest for these.
+//! The driver where SELinux is enforcing, with Debian's policy: `tests/run.sh selinux` boots a guest for these cases.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -1,4 +1,4 @@
-//! The driver's surroundings: who can change its tools, and the environment that it was started in.
+//! The driver's surroundings: tools that others can change, and the environment in which the driver was started.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};

@@ -1,4 +1,4 @@
-//! A secret that kubelet hands over is nowhere to be seen again, whatever goes wrong.
+//! A secret that kubelet hands to the driver can be seen nowhere afterwards, whatever goes wrong.
 
 use crate::support::needs;
 use std::ffi::{OsStr, OsString};

@@ -1,5 +1,5 @@
-//! A machine whose tools are stand-ins that write down how they were called, and the driver under
-//! strace: what it starts and what it changes is seen, whatever it says.
+//! A machine whose tools are stand-ins that write down how they were called. The driver runs under strace, which shows
+//! what it starts and changes, whatever it reports.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

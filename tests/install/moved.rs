@@ -1,4 +1,4 @@
-//! The driver in another plugin directory: the node's config goes with it.
+//! The driver moves to another plugin directory, and the node's config moves with it.
 
 use crate::plugin_dir::{OURS, PluginDir, SCRIPT, driver, file, same, says};
 use crate::support::put;

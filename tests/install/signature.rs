@@ -1,4 +1,4 @@
-//! A release's signature: what RELEASE.md and Start print, with a key of the test's own.
+//! A release's signature: the commands that RELEASE.md and Start print, with a key of the test's own.
 
 use std::fs;
 use std::process::Command;

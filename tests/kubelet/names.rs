@@ -1,5 +1,5 @@
-//! Two pods whose inline volumes have one name, but are two logical volumes. What becomes of them in
-//! attach mode is a case of `tests/guest/users/collisions.rs`: since 1.27 kubelet asks nobody for the second.
+//! Two pods whose inline volumes have one name, but are two logical volumes. Attach mode has a case in
+//! `tests/guest/users/collisions.rs` instead: since 1.27, kubelet makes no call for the second pod's volume.
 
 use crate::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Messages in the pages are those that the driver gives, and have rows and tests.
+//! The messages in the pages are the driver's own messages, and have rows and tests.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests that the pages and the lists name exist.
+//! Every test exists that the pages and the lists name.
 
 use super::*;
 use std::collections::BTreeSet;

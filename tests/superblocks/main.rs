@@ -1,5 +1,5 @@
-//! Filesystems made by the real mkfs on sparse files, then robbed of their beginning: the
-//! examination must see that there was one.
+//! Filesystems made by the real mkfs on sparse files, whose beginning is then overwritten. The examination must still
+//! find that there was a filesystem.
 
 // The tests run mkfs and resize2fs directly; the driver does so through its own runner.
 #![allow(clippy::restriction, clippy::disallowed_methods)]

@@ -1,4 +1,4 @@
-//! The JSON that a pod's author writes, as far as kubelet lets it through.
+//! The JSON with a pod's options, as far as kubelet lets a pod's author write it.
 #![no_main]
 
 use driver::names::LvId;

@@ -1,4 +1,4 @@
-//! Each call-out by itself.
+//! Each call-out, without the other calls of a volume's life.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Growth that fails, or that would: the pod goes on, and no space is taken for what cannot use it.
+//! Growth that fails, or would fail. The pod goes on, and a volume gets no space that its filesystem cannot use.
 
 use crate::crypt;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Growth of a mounted volume, and of one that was grown behind the driver's back.
+//! Growth of a mounted volume, and of a volume that somebody has grown without the driver.
 
 use crate::prelude::*;
 

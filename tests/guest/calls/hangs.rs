@@ -1,5 +1,5 @@
-//! Devices, locks and daemons that do not answer, and a driver that is told to stop: every call
-//! ends by itself, says what it waited for, and the next one finds nothing in its way.
+//! Devices, locks and daemons that do not answer, and a driver that is told to stop. Every call ends by itself and says
+//! what it waited for. It leaves nothing that stops the next call.
 
 use std::fs::{self, File};
 

@@ -1,5 +1,4 @@
-//! A filesystem whose server does not answer, a disk that does not either, and volumes that have nothing to do with
-//! them.
+//! A filesystem whose server does not answer, and a disk that does not answer. Volumes that use neither go on.
 
 use std::fs;
 use std::path::Path;

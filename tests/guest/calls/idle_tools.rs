@@ -1,4 +1,4 @@
-//! Tools that grow nothing and say that they succeeded.
+//! Tools that grow nothing, but report success.
 
 use crate::crypt;
 use crate::prelude::*;

@@ -1,5 +1,5 @@
-//! The whole life of a volume, twice in a row: kubelet brings it up, a pod writes, it goes down,
-//! and the next pod finds what was written.
+//! The whole life of a volume, twice in a row: kubelet brings the volume up, a pod writes, kubelet takes the volume
+//! down, and the next pod finds what was written.
 
 use crate::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The call-outs: their replies, processes, order, and end.
+//! The call-outs: their replies, the processes that they start, their order, and how they end.
 
 mod each;
 mod failed_growth;

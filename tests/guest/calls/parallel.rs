@@ -1,5 +1,5 @@
-//! Many calls at once for one volume, and a call that comes while the mkfs of a
-//! killed one still runs: each volume is formatted once. A call waits for no other volume's call.
+//! Many calls at once for one volume, and a call that comes while the mkfs of a killed call still runs. Each volume is
+//! formatted once. No call waits for another volume's call.
 
 use std::fs::{self, File};
 

@@ -1,5 +1,5 @@
-//! Which processes each call starts, and why it cannot do with fewer. Times differ from machine to
-//! machine; these numbers do not.
+//! Which processes each call starts, and why it needs each of them. Their number is the same on every machine, unlike
+//! times.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! The same calls on a small node and on a large one: what they do is counted, and must not grow.
+//! The same calls on a small node and on a large one. Their system calls and the bytes that they read are counted, and
+//! must not grow.
 
 use std::fmt::Write as _;
 use std::fs;

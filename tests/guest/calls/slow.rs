@@ -1,5 +1,5 @@
-//! Tools that take three seconds each, as on a node where a crowd of pods starts. A call must not start more of
-//! them for that: each process more makes all other calls slower, too.
+//! Tools that take three seconds each, as on a node where many pods start at once. A call must not start more tools
+//! because they are slow: each further process makes all other calls slower.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Volumes whose disk holds every access, in each layout of kubelet's directory: each call answers.
+//! Volumes on a disk that holds every access, in each layout of kubelet's directory. Each call answers all the same.
 
 use std::fs;
 

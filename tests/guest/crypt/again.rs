@@ -1,5 +1,5 @@
-//! A LUKS2 header that stands, and a tag that says that the volume is being made: it is opened and looked into, and
-//! only what is inside decides whether a filesystem is made there.
+//! A volume with a LUKS2 header and a tag that says that the volume is being made. The driver opens the volume and
+//! reads what is inside. Only this decides whether the driver makes a filesystem there.
 
 use super::*;
 

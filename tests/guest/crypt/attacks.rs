@@ -1,4 +1,4 @@
-//! Who can write to the disk wants to choose the key of a volume, and then read what pods write to it.
+//! Attackers who can write to the disk. They want to choose the key of a volume, and then read what pods write to it.
 
 use super::forge::*;
 use super::*;

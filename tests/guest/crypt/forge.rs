@@ -1,4 +1,4 @@
-//! Headers of LUKS2 as somebody writes them who can write to the disk: their checksums are right.
+//! LUKS2 headers as an attacker writes them who can write to the disk. Their checksums are right.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -91,8 +91,8 @@ pub const SLOTS: &str = "\"keyslots\":";
 pub const CONFIG: &str = "\"config\":";
 pub const AES: &str = "aes-xts-plain64";
 
-/// Somebody who can write to the disk and knows what is in LVM's tags, but no passphrase. Has a volume key of their own,
-/// and a header with it.
+/// An attacker who can write to the disk and knows what is in LVM's tags, but no passphrase. The attacker has another
+/// volume key, and a header with it.
 pub struct Attacker {
     name: String,
 }

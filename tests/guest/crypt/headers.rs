@@ -1,5 +1,5 @@
-//! A LUKS2 header has no MAC: who can write to the disk can write any. One that encrypts badly, or not at all, is
-//! refused by name.
+//! A LUKS2 header has no MAC, so whoever can write to the disk can write any header. A header that encrypts badly or
+//! not at all is refused, and the message says why.
 
 use super::forge::*;
 use super::*;

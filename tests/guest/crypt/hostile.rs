@@ -1,5 +1,5 @@
-//! Headers at random, as somebody writes them who can write to the disk. Whatever of that the driver opens, it opens
-//! with the volume's own key.
+//! Random headers, as an attacker writes them who can write to the disk. If the driver opens a volume with such a
+//! header, it opens the volume with the volume's own key.
 
 use serde_json::{Value, json};
 

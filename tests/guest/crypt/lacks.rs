@@ -1,4 +1,5 @@
-//! What a node lacks to open an encrypted volume: commands name it as the mount does, and before anything is written.
+//! Nodes that lack something to open an encrypted volume. Commands and the mount name it alike, and before anything is
+//! written.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! What could lose the data of an encrypted volume, or give it to another: nothing is written then, and the message
-//! says what to do.
+//! States in which the driver could lose the data of an encrypted volume, or give it to another volume's pod. Then
+//! nothing is written, and the message says what to do.
 
 use super::*;
 use crate::data::lvm_conf::LvmConf;

@@ -1,5 +1,5 @@
-//! A volume that an operator encrypts anew: while that has not ended, only `cryptsetup reencrypt --resume-only` helps,
-//! and a backup of the header from before destroys.
+//! A volume that an operator encrypts with a new key. Until this has ended, only `cryptsetup reencrypt --resume-only`
+//! helps, and a backup of the older header would destroy the data.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The passphrase of an encrypted volume is nowhere to be seen, neither as it is nor as kubelet has it.
+//! The passphrase of an encrypted volume can be seen nowhere, neither as text nor in base64 as kubelet has it.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Clocks that are wrong: what is left of an ext is only a removed volume's if times say so that can be right.
+//! Wrong clocks. Remains of an ext count as a removed volume's only if the times say so, and the times can be right.
 
 use std::time::UNIX_EPOCH;
 

@@ -1,5 +1,5 @@
-//! lvcreate is killed before it has wiped what a removed volume left there. No pod may see those remains, and data that
-//! was put on the new volume must not be lost.
+//! lvcreate is killed before it has wiped what a removed volume left on the disk. No pod may see these remains, and
+//! data that somebody has put on the new volume must not be lost.
 
 use crate::data::foreign::bytes;
 use crate::prelude::*;

@@ -1,4 +1,4 @@
-//! Volumes that are not well: filesystems with errors, a log to replay, a device node that is lost.
+//! Volumes with faults: filesystems with errors, a log to replay, a lost device node.
 
 use std::path::Path;
 

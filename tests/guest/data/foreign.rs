@@ -1,5 +1,4 @@
-//! A volume that holds anything else than a blank is never formatted, and the message names what
-//! it holds.
+//! A volume that is not blank is never formatted, and the message names what is on it.
 
 use std::fs::File;
 use std::ops::Range;

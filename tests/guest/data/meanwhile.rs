@@ -1,5 +1,5 @@
-//! Changes between the driver's look and its next step: the names of volumes are swapped, a backup is
-//! restored while the driver waits, a disk stops to answer.
+//! Changes between the driver's look and its next step: the names of volumes are swapped, a backup is restored while
+//! the driver waits, a disk ceases to answer.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

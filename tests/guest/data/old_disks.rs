@@ -1,4 +1,4 @@
-//! Active volumes of which a part is on a disk that was away and came back under another name.
+//! Active volumes with a part on a disk that was away and came back under another name.
 
 use crate::crypt;
 use crate::data::lvm_conf::LvmConf;

@@ -1,4 +1,4 @@
-//! Disks that are gone or have a bad page. Of some volumes enough is left, of others not.
+//! Disks that are gone or have a bad page. Some volumes can be mounted without them, others cannot.
 
 use crate::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What LVM was told to do later with a volume: what a pod writes stays, or the pod does not get the volume.
+//! Changes of a volume that LVM is to make later. What a pod writes stays, or the pod does not get the volume.
 
 use crate::prelude::*;
 use crate::refusals::agreed::agreed;

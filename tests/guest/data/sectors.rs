@@ -1,4 +1,4 @@
-//! Groups of disks with sectors of 512 and of 4096 bytes, and filesystems that cannot live on all of them.
+//! Groups of disks with sectors of 512 and of 4096 bytes, and filesystems that cannot work on both.
 
 use crate::crypt;
 use crate::prelude::*;

@@ -1,5 +1,5 @@
-//! The states that LVM can report of a volume, by docs/developers/lvm-states.md: all of them stand there, and those that
-//! need a case of their own have it here.
+//! The states of a volume that LVM can report. All of them are in docs/developers/lvm-states.md, and those that need a
+//! case of their own have it here.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! btrfs: what is mounted need not be its root.
+//! btrfs: a mount may have a subvolume, not the root of the filesystem.
 
 use crate::prelude::*;
 

@@ -1,5 +1,5 @@
-//! A volume whose content is not the one that was recorded is neither mounted nor formatted until
-//! an operator says so, on the node.
+//! A volume whose content is not the recorded one is neither mounted nor formatted, until an operator permits it on the
+//! node.
 
 use crate::prelude::*;
 

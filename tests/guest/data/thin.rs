@@ -1,4 +1,4 @@
-//! Thin volumes of which LVM's metadata and their pool say different things.
+//! Thin volumes about which LVM's metadata and the pool disagree.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! The record that mkfs is at work stays when mkfs is killed. It excuses what that has left, and
-//! nothing else that somebody may have put there since.
+//! The record that mkfs is at work stays when mkfs is killed. With this record, the remains of that mkfs may be
+//! formatted, but nothing that somebody has put there since.
 
 use crate::crypt;
 use crate::data::meanwhile::{assert_begins_with, noise};

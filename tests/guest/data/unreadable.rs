@@ -1,4 +1,4 @@
-//! Nobody can tell what is on a device that cannot be read, so nothing is ever written to one.
+//! Devices that cannot be read. Nobody can tell what is on them, so nothing is ever written to them.
 
 use std::ops::Range;
 

@@ -1,5 +1,4 @@
-//! One fault of the host, of its config or of a volume at a time, and the check of `doctor` that
-//! finds it.
+//! Faults of the host, of its config or of a volume, one at a time, and the check of `doctor` that finds each.
 
 use std::fs;
 

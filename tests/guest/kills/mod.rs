@@ -1,8 +1,8 @@
-//! The driver, its tools or both are killed at every step of a call in turn. Repeated, as kubelet
-//! would, the call succeeds, and no data is lost.
+//! The driver, its tools or both are killed at every step of a call in turn. Then the call is repeated, as kubelet
+//! would repeat it. It succeeds, and no data is lost.
 //!
-//! All steps take hours, with each of the three killed at each. A run takes a sample of them, and
-//! prints the seed that chose it; `tests/run.sh --full guest kills` takes all.
+//! To kill each of the three at each step takes hours. A run takes a sample of the steps, and prints the seed that
+//! chose it. `tests/run.sh --full guest kills` takes all steps.
 
 mod power;
 pub mod scenes;

@@ -1,5 +1,5 @@
-//! The power goes while pods write. This takes two boots on the same disk: the first ends by cutting the power, and
-//! in the second kubelet brings all pods up again.
+//! The power fails while pods write. This takes two boots on the same disk: the first ends by cutting the power, and in
+//! the second kubelet brings all pods up again.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The calls that are cut short, and what each begins with.
+//! The calls that are cut short, and the state of the volume before each.
 
 use std::path::{Path, PathBuf};
 

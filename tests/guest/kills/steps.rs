@@ -1,4 +1,4 @@
-//! Finds the steps of a call by watching one that succeeds, and stops another one at each of them.
+//! Finds the steps of a call by watching a call that succeeds, and stops another call at each of these steps.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

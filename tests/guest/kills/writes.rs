@@ -1,4 +1,4 @@
-//! The power goes at any write of a volume's life. What a pod has synced is there, and is never formatted away.
+//! The power fails at any write of a volume's life. Data that a pod has synced is still there, and is never formatted.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,8 +1,7 @@
-//! A node's life at random: pods come and go, calls are killed, disks fail, the power goes, operators
-//! rename and repair, for as long as `FLEXVOLUME_LVM_LIFE` says, in
-//! seconds. After each step nothing that was synced is lost, no pod has another one's volume, and nothing is refused
-//! but where something is in the way. `tests/run.sh life [SECONDS [SEED]]` plays it; a life that fails is made
-//! shorter, and the seed that is printed gives the same again.
+//! The random life of a node, for as many seconds as `FLEXVOLUME_LVM_LIFE` says: pods come and go, calls are killed,
+//! disks fail, the power fails, operators rename and repair. After each step nothing that was synced is lost, no pod
+//! has another pod's volume, and nothing is refused without a reason. `tests/run.sh life [SECONDS [SEED]]` plays it. A
+//! life that fails is made shorter. The printed seed gives the same life again.
 
 mod oracle;
 mod player;

@@ -1,4 +1,4 @@
-//! The content that each volume must have, and what may come of a mount.
+//! The content that each volume must have, and the results that a mount may have.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The life of a node: a list of plain values that only the seed gives. A step that does not fit at its
-//! turn does nothing, so any part of a list can be played as well.
+//! The life of a node: a list of plain values, which depends only on the seed. A step that does not fit at its turn
+//! does nothing, so any part of a list can be played, too.
 
 use crate::kills::Sample;
 use crate::kills::steps::{Step as Place, Victim};

@@ -1,4 +1,4 @@
-//! `status`, `check`, `doctor` and the metrics tell of the same faults, also of those that LVM's list does not show.
+//! `status`, `check`, `doctor` and the metrics report the same faults, also those that LVM's list does not show.
 
 use std::fs;
 

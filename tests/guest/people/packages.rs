@@ -1,5 +1,5 @@
-//! The Debian package, with the dpkg of the guest's own Debian: `FLEXVOLUME_LVM_PACKAGES` has it, and one of an
-//! older version.
+//! The Debian package, with the dpkg of the guest's own Debian. The directory `FLEXVOLUME_LVM_PACKAGES` has the
+//! package, and one of an older version.
 
 use std::fs;
 use std::path::{Path, PathBuf};

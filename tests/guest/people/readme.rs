@@ -1,4 +1,4 @@
-//! What README shows is what the driver prints on a node with these volumes.
+//! README shows the same output as the driver prints on a node with the same volumes.
 
 use std::fs;
 

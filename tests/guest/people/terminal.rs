@@ -1,5 +1,5 @@
-//! Root sees the names that pods give their processes and directories. Such a name never writes more on
-//! the terminal than its own part of a line.
+//! The names that pods give their processes and directories, as root sees them. Such a name never writes more on the
+//! terminal than its own part of a line.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Every reason to refuse a volume, on real LVM: a row for each word of docs/on-call.md, and how it
-//! comes about. A row is a test of that name: `tests/run.sh guest refusals::swap`.
+//! Every reason to refuse a volume, on real LVM. Each word of docs/on-call.md has a row, which says how the state comes
+//! about. A row is a test of that name: `tests/run.sh guest refusals::swap`.
 
 pub mod agreed;
 mod commands;

@@ -1,5 +1,5 @@
-//! Common to all refusals: `mount`, `mountdevice` and `check` give the same reason, and docs/on-call.md
-//! has it. Nothing is changed. When the reason has gone, the volume is mounted.
+//! What all refusals have in common: `mount`, `mountdevice` and `check` give the same reason, and docs/on-call.md has
+//! it. Nothing is changed. When the reason has gone, the volume is mounted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

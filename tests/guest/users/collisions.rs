@@ -1,5 +1,5 @@
-//! Two pods whose inline volumes share a name and are two logical volumes. In attach mode kubelet
-//! takes them for one; the driver must not.
+//! Two pods whose inline volumes have one name, but are two logical volumes. In attach mode kubelet takes them for one
+//! volume. The driver must not.
 
 use crate::prelude::*;
 

@@ -1,4 +1,5 @@
-//! Kubelet's directory may be a link or have two places: what the kernel calls a mount differs from kubelet's path.
+//! kubelet's directory may be a link, or be seen at two places. Then the kernel has another path for a mount than
+//! kubelet.
 
 use std::path::Path;
 

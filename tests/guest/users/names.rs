@@ -1,4 +1,4 @@
-//! Two `PersistentVolume`s that name one logical volume, on one node that attaches.
+//! Two `PersistentVolume`s that name one logical volume, on one node in attach mode.
 
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;

@@ -1,4 +1,4 @@
-//! Filesystems of which a part is on another device, and copies: kernel and tools find both by UUIDs.
+//! Filesystems with a part on another device, and copies of filesystems: the kernel and tools find both by UUIDs.
 
 use crate::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Volumes that are only read.
+//! Volumes that are mounted read-only, or cannot be written.
 
 use std::fs;
 use std::io::ErrorKind;

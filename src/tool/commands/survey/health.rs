@@ -145,8 +145,8 @@ impl Health {
         !self.faults().is_empty() || self.would_not_mount()
     }
 
-    /// Whether the metrics for alerts include the volume. They leave out a volume that is not the driver's and has a fault
-    /// or would not mount.
+    /// Whether the metrics for alerts include the volume. They leave out a volume that is not the driver's and that has
+    /// a fault or would not mount.
     pub fn is_told(&self) -> bool {
         self.is_ours || !self.is_ill()
     }

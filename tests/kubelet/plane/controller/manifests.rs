@@ -1,4 +1,4 @@
-//! The API server takes the manifests of the pages.
+//! The API server accepts the manifests of the pages.
 
 use std::fs;
 use std::path::{Path, PathBuf};

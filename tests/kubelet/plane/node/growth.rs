@@ -1,4 +1,4 @@
-//! A claim asks for more, and the pod that runs on it sees the space.
+//! A claim asks for more space, and the pod that runs sees the new space.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Pods get volumes by claims, and the controller attaches them where it is asked to. A pod that goes while kubelet is
+//! Pods get volumes by claims, and in attach mode the controller attaches them. A pod that is deleted while kubelet is
 //! down cannot be tested without a control plane: kubelet 1.20 panics then when it finds a volume that no pod wants.
 
 use crate::prelude::*;
