@@ -28,7 +28,7 @@ impl SlowTools {
         Self(machine)
     }
 
-    /// Makes a call that needs LVM, with one option more.
+    /// Starts a call that needs LVM, with one further option.
     fn start_with(&self, option: &str) -> Running {
         let json = format!(r#"{{"volumegroup":"nosuch","volumeID":"data"{option}}}"#);
         self.0.start(&["waitforattach", "", &json])
@@ -38,7 +38,7 @@ impl SlowTools {
         self.start_with("")
     }
 
-    /// A failure that says these words. Returns all of them.
+    /// Expects a failure that says these words. Returns its whole message.
     fn fails(&self, words: &[&str]) -> String {
         let reply = self.start().reply();
         reply.is_failure(words);
@@ -48,7 +48,7 @@ impl SlowTools {
 
 const HANG: &str = "echo $$ > $TOP/pid; exec sleep 1000";
 const STUBBORN: &str = "trap '' TERM; echo $$ > $TOP/pid; while :; do sleep 1000; done";
-/// The driver ends it by itself, at 16 MiB.
+/// A tool that prints without end. The driver ends it at 16 MiB.
 const FLOOD: &str = "echo $$ > $TOP/pid; trap '' TERM; exec yes";
 const COMPLAINTS: &str = "echo $$ > $TOP/pid; trap '' TERM; exec yes >&2";
 

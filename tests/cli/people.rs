@@ -32,7 +32,8 @@ pub fn prints(machine: &Machine, args: &[&str], words: &str, code: i32) {
     assert!(said.contains(words) && is == code, "{args:?}: {is} {said}");
 }
 
-/// What is seen on a terminal of so many columns, where these variables are set, and the exit code.
+/// Runs a command line on a terminal with `columns` columns, with these environment variables. Returns the screen and
+/// the exit code.
 pub fn on_a_terminal(
     machine: &Machine,
     columns: usize,

@@ -4,7 +4,7 @@ use crate::Machine;
 use crate::people::{self, prints, says};
 use crate::support::machine::lvs_row;
 
-/// A group `vg` with a thin pool `data`, filled to so much.
+/// A group `vg` with a thin pool `data`, which is filled to `percent`.
 fn with_pool(percent: &str) -> Machine {
     with(&[
         (r#"lv_layout":"linear"#, r#"lv_layout":"thin,pool"#),
@@ -15,7 +15,8 @@ fn with_pool(percent: &str) -> Machine {
     ])
 }
 
-/// A group `vg` with a volume `data`, in whose report these words stand for others.
+/// A group `vg` with a volume `data`. In LVM's report of the volume, the first text of each pair is replaced by the
+/// second.
 fn with(fields: &[(&str, &str)]) -> Machine {
     named("vg", "data", fields)
 }
@@ -33,7 +34,7 @@ fn named(vg: &str, lv: &str, fields: &[(&str, &str)]) -> Machine {
     machine
 }
 
-/// The screen of a terminal of so many columns, without colours.
+/// The screen of a terminal with `columns` columns, without colours.
 fn on_a_terminal(machine: &Machine, columns: usize, line: &str) -> String {
     people::on_a_terminal(machine, columns, line, "NO_COLOR=1").0
 }

@@ -16,7 +16,7 @@ const HOSTILE: [&str; 4] = [
     "long\n",
 ];
 
-/// A machine whose LVM and log have this text wherever they can have one.
+/// A machine whose LVM and log have this text in each place that can have a text.
 fn machine(word: &str) -> Machine {
     let machine = Machine::new();
     let row = |vg: &str, lv: &str| {

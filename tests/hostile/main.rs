@@ -28,7 +28,7 @@ const BASE: [(&str, &str); 5] = [
     ("volumeID", r#""data""#),
 ];
 
-/// Good options, but for this one.
+/// Good options, except for this one.
 fn options(option: &str, value: &str) -> String {
     let mut pairs: Vec<_> = BASE
         .into_iter()
@@ -53,7 +53,8 @@ fn call(n: usize, json: &str) -> Vec<OsString> {
     })
 }
 
-/// The fault of the driver's answer: it should refuse for this reason, and do nothing.
+/// What is wrong with the driver's answer, which must be a refusal for this reason. The driver must do nothing. `None`:
+/// nothing is wrong.
 fn wrongs(node: &TracedMachine, args: &[OsString], reason: &str) -> Option<String> {
     let done = node.call(args);
     let is_refused = done.reply.status == "Failure" && done.reply.message.contains(reason);
@@ -190,7 +191,7 @@ fn tools_are_started_with_checked_words_only() {
     assert_eq!(node.files(), before);
 }
 
-/// One of the driver's own words, or made of characters that mean nothing to anybody.
+/// Whether a word is one of the driver's own, or has only characters without a special meaning.
 fn is_checked(word: &str) -> bool {
     const OWN: &str = "--reportformat --units --nosuffix --config --options -- --activate \
         --ignoreactivationskip --yes --addtag --deltag --name --size --virtualsize --thinpool \

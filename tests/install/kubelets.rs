@@ -74,7 +74,8 @@ fn said(node: &PluginDir) -> [String; 2] {
         .map(|bytes| String::from_utf8(bytes.clone()).unwrap())
 }
 
-/// Both have these words about this kubelet, each in a line, and no other lines but such as are "ok".
+/// Checks that each output has one line for each of these words about this kubelet, and no other line about it that is
+/// not "ok".
 fn assert_each_has(said: &[String; 2], kubelet: &Kubelet, words: &[&str]) {
     let mine = format!("(pid {})", kubelet.0.id());
     let is_warning = |line: &&str| line.contains(&mine) && !line.starts_with("ok");

@@ -87,7 +87,7 @@ set_dir() { echo "PLUGIN_DIR=$1" > /etc/default/flexvolume-lvm; }
 set_dir "$TOP/exec"
 "#;
 
-/// Runs the packages' command. What it is to say is checked in the script.
+/// Runs the packages' command. The script checks what the command prints.
 fn packaged(node: &PluginDir, script: &str) {
     put(&node.path("driver"), fs::read(driver()).unwrap());
     fs::copy(file("install/flexvolume-lvm"), node.path("F")).unwrap();

@@ -99,12 +99,12 @@ impl PluginDir {
         install.arg("--binary").arg(driver).args(more).assert()
     }
 
-    /// An installation that succeeds and says this.
+    /// Installs, which must succeed and print these words.
     pub fn installs(&self, driver: &Path, more: &[&str], words: &str) {
         self.install(driver, more).success().stdout(says(words));
     }
 
-    /// An installation that is refused in these words.
+    /// Installs, which must be refused in these words.
     pub fn refuses(&self, driver: &Path, more: &[&str], words: &str) {
         self.install(driver, more).code(1).stderr(says(words));
     }
@@ -137,7 +137,7 @@ impl PluginDir {
     }
 }
 
-/// Hides the driver that this machine has from this test and from what it runs.
+/// Hides the driver that is installed on this machine from the test and from its processes.
 fn without_this_machines() {
     const DIR: &str = "/usr/libexec/kubernetes";
     if !Path::new(DIR).exists() || fs::read_dir(DIR).is_ok_and(|mut dir| dir.next().is_none()) {

@@ -6,28 +6,27 @@ use std::time::{Duration, Instant};
 use crate::crypt::with_key;
 use crate::prelude::*;
 
-/// Asked before anything is done to a volume: its record, health, kind and time of creation are
-/// known to LVM alone.
+/// Runs before anything is done to a volume. Only LVM knows the volume's record, health, kind and time of creation.
 const ASK: &str = "lvs";
-/// Names the content of the device. It says "nothing" if it cannot read too, so the driver itself reads a
-/// volume that may be blank. If all of it is zero, this is not run.
+/// Names the content of the device. If blkid cannot read the device, it also reports nothing. So the driver itself
+/// reads a volume that may be blank. If all of it is zero, blkid does not run.
 const PROBE: &str = "blkid";
-/// The driver itself (/proc/self/exe), in a process that can be left behind: it reads devices for all of the
-/// call, and a broken disk may never answer.
+/// The driver itself (/proc/self/exe), in a process that can be left behind. This process makes all reads of devices
+/// for the call, since a broken disk may never answer.
 const EXAMINE: &str = "exe";
-/// Nobody else has it open, just before mkfs: a process, a storage target or a loop device could write
-/// to it, and an exclusive open does not keep those out.
+/// Checks that nobody else has the device open, just before mkfs. A process, a storage target or a loop device could
+/// write to the device, and an exclusive open does not prevent this.
 const ALONE: &str = "dmsetup";
-/// The same for an unmount: the last of a filesystem writes back what is not on the disk yet, and no table says for
-/// certain that one is not the last.
+/// The driver itself, for an unmount. The last unmount of a filesystem writes to the disk what is not there yet, and no
+/// table says for certain whether an unmount is the last.
 const UNMOUNT: &str = EXAMINE;
-/// The same for other flags than those of the mount that a pod is bound from: to set them waits for whoever freezes the
-/// filesystem.
+/// The driver itself, for a bind mount with other flags than the mount that it is bound from. To set the flags waits
+/// for whoever freezes the filesystem.
 const RESTRICT: &str = EXAMINE;
-/// The record, the state of activation: LVM's metadata is changed by LVM only. Before mkfs and
-/// after it, because a mkfs that was cut short must be known as one.
+/// Changes the record, and activates: only LVM changes LVM's metadata. The record is written before and after mkfs, so
+/// that an interrupted mkfs is known.
 const CHANGE: &str = "lvchange";
-/// Knows the options of every filesystem, and the helpers of some.
+/// Mounts. It knows the options of every filesystem, and the helpers of some.
 const MOUNT: &str = "mount";
 
 /// Calls the driver, which must succeed and start exactly these programs, in this order. Returns its answer.

@@ -20,14 +20,14 @@ use std::path::{Path, PathBuf};
 
 use crate::prelude::*;
 
-/// A passphrase, and the same as kubelet has it.
+/// A passphrase, and below in base64, as kubelet has it.
 pub const PASSPHRASE: &str = "canary-of-a-passphrase";
 pub const IN_BASE64: &str = "Y2FuYXJ5LW9mLWEtcGFzc3BocmFzZQ==";
 
 /// Filesystems, each with a size that is enough for it beside a LUKS2 header of 16 MiB.
 pub const SIZES: [(&str, &str); 3] = [("ext4", "48m"), ("xfs", "320m"), ("btrfs", "144m")];
 
-/// What makes it quick to try a passphrase.
+/// Options of the config with which a passphrase is tried quickly.
 pub const QUICK: &str = "pbkdf_memory = '32k'\npbkdf_iterations = 4\n";
 
 /// A file with the passphrase, as `key_file` names it.
@@ -52,7 +52,7 @@ pub fn config(file: &Path) -> String {
     format!("[encryption]\nkey_file = '{}'\n{QUICK}", file.display())
 }
 
-/// The volume with a Secret that has this passphrase, in base64.
+/// The same volume with a Secret, which has this passphrase in base64.
 pub fn with_secret(volume: &Volume, passphrase: &str) -> Volume {
     volume
         .clone()
@@ -67,7 +67,7 @@ pub fn is_open(volume: &Volume) -> bool {
 /// Options of cryptsetup with which a passphrase is tried quickly.
 pub const QUICKLY: &str = "--batch-mode --pbkdf-memory 32 --pbkdf-force-iterations 4";
 
-/// An encrypted volume with its own name for a page in it, which is closed.
+/// A closed encrypted volume, with a page that has the volume's own name.
 pub fn filled(node: &Node, group: &Group, lv: &str) -> Volume {
     let volume = group.linear(lv, "48m").encrypted();
     node.write("pod", &volume, lv);
@@ -75,14 +75,15 @@ pub fn filled(node: &Node, group: &Group, lv: &str) -> Volume {
     volume
 }
 
-/// A node with the key, a group, and in it such a volume, `data`.
+/// A node with the key, a group, and in the group such a volume `data`.
 pub fn with_filled(name: &str) -> (Node, Group, Volume) {
     let (node, group) = (with_key(Mode::MountOnly, name), Group::new(name));
     let volume = filled(&node, &group, "data");
     (node, group, volume)
 }
 
-/// A refused mount changes no byte, as the kernel counts writes, and leaves nothing open.
+/// Checks that the mount is refused in these words, writes nothing, by the kernel's count of writes, and leaves nothing
+/// open.
 #[track_caller]
 pub fn refuses_unchanged(node: &Node, volume: &Volume, words: &[&str]) {
     node.refuses_mount(volume, words);
@@ -100,12 +101,12 @@ pub fn luks_uuid(volume: &Volume) -> String {
     run("cryptsetup", &["luksUUID", &volume.device()])
 }
 
-/// The device inside, without its directory.
+/// The name of the device inside, without its directory.
 pub fn name_inside(volume: &Volume) -> String {
     volume.mounted().replace("/dev/mapper/", "")
 }
 
-/// Opens the volume by the key of its group, as the driver or under a name of somebody's.
+/// Opens the volume with the key of its group, under this name: the driver's, or another.
 pub fn opens(volume: &Volume, name: &str) {
     let (vg, device) = (volume.vg(), volume.device());
     sh(&format!(

@@ -7,7 +7,7 @@ use crate::prelude::*;
 use serde_json::Value;
 
 impl Node {
-    /// The findings of one check, and the exit code of all.
+    /// The findings of one check, and the exit code of `doctor`.
     fn findings(&self, check: &str) -> (Vec<Value>, i32) {
         let (all, code) = self.json(&["doctor"]);
         let is_it = |one: &&Value| one["check"] == check && one["severity"] != "ok";
@@ -15,8 +15,8 @@ impl Node {
         (all.filter(is_it).cloned().collect(), code)
     }
 
-    /// Doctor finds this, on that, and says what helps, which is returned; the exit code is 1 for a
-    /// failure.
+    /// Checks that this check of `doctor` has a finding about `about`, with a command that contains `command`. Returns
+    /// the whole command. The exit code must be 1 for a failure.
     pub fn is_ill(&self, check: &str, about: &str, command: &str) -> String {
         let is_it = |one: &&Value| one["about"] == about || about.is_empty();
         let has_it = |(found, _): &(Vec<Value>, i32)| found.iter().any(|one| is_it(&one));
@@ -30,7 +30,7 @@ impl Node {
         helps.to_owned()
     }
 
-    /// The command that doctor prints mends what it finds.
+    /// Checks that the command that `doctor` prints mends what `doctor` finds.
     pub fn mends(&self, check: &str, about: &str, command: &str) {
         let help = self.is_ill(check, about, command);
         // vgmknodes of LVM 2.03.16 makes the node, and fails without a word.

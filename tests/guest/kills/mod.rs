@@ -44,7 +44,7 @@ impl Sample {
         Self { seed, full, only }
     }
 
-    /// Those of these that are named, else as [`Sample::of`].
+    /// The scenes that are named. If none is named, a sample as by [`Sample::of`].
     fn scenes(&mut self, all: Vec<Scene>, most: usize) -> Vec<Scene> {
         let Some(only) = &self.only else {
             return self.of(all, most);
@@ -53,7 +53,7 @@ impl Sample {
         all.into_iter().filter(is_named).collect()
     }
 
-    /// `most` of these in another order, or all.
+    /// `most` of these, in random order, or all of them if the run is full.
     pub fn of<T>(&mut self, mut all: Vec<T>, most: usize) -> Vec<T> {
         if self.full {
             return all;
@@ -170,7 +170,7 @@ fn victims(n: usize, step: &Step, full: bool) -> &'static [Victim] {
     }
 }
 
-/// Prints what is worth knowing of a run that succeeded too, which libtest hides.
+/// Prints a line even if the run succeeds. libtest would hide it.
 pub fn say(line: &str) {
     let mut stdout = std::io::stdout();
     stdout.write_all(line.as_bytes()).unwrap();

@@ -13,10 +13,11 @@ use crate::prelude::*;
 
 /// The driver's own system calls that may change something.
 const OWN: &str = "mkdir,rmdir,mount,umount2,flock,unlink,unshare,setns,open_tree,move_mount";
-/// The same of the tools. Tools only read with others, or write to their own memory.
+/// System calls of tools that may change something. With other system calls, tools only read, or write to their own
+/// memory.
 const OF_TOOLS: &str = "pwrite64,pwritev,pwritev2,write,io_submit,fallocate,ftruncate,fsync,fdatasync,\
                         ioctl,rename,renameat,renameat2,unlink,mount,umount2,semop,semctl";
-/// The ioctls among them that change something.
+/// The ioctls that change something.
 const IOCTLS: &str = "DM_DEV_CREATE DM_DEV_SUSPEND DM_DEV_REMOVE DM_TABLE_LOAD DM_TARGET_MSG BLKDISCARD BLKZEROOUT \
                       EXT4_IOC_RESIZE_FS XFS_IOC_FSGROWFSDATA BTRFS_IOC_RESIZE";
 const TOOLS: &str = "lvs vgs lvchange lvcreate lvextend blkid dmsetup wipefs mkfs.ext4 mkfs.xfs \
@@ -35,17 +36,17 @@ fn is_lvm(tool: &str) -> bool {
 pub enum Step {
     /// Tool number `.0` of the call (`.1`) has not begun yet.
     Before(usize, String),
-    /// It has ended, but the driver does not know.
+    /// The tool has ended, but the driver does not know.
     After(usize, String),
-    /// It has made the system call `.2` for the `.3`th time.
+    /// The tool has made the system call `.2` for the `.3`th time.
     Inside(usize, String, String, usize),
     /// The driver is about to make the system call `.0` for the `.1`th time.
     OwnBefore(String, usize),
-    /// The driver has made it.
+    /// The driver has made this system call.
     OwnAfter(String, usize),
 }
 
-/// Whom the kill hits.
+/// The processes that are killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Victim {
     /// The driver; a tool that it has started goes on.
@@ -82,7 +83,7 @@ impl Steps {
         steps
     }
 
-    /// The aim of the next call.
+    /// Sets at which step the next call is stopped.
     pub fn plan(&self, plan: &str) {
         let plan = format!("{plan}\n");
         for (name, text) in [
@@ -239,7 +240,7 @@ impl Steps {
         reached
     }
 
-    /// Ends what a call that failed its test has left.
+    /// Kills the processes that a call of a failed test has left.
     pub fn kill_all(&self) {
         for (_, pid) in self.ran() {
             let _ = killpg(Pid::from_raw(pid), Signal::SIGKILL);
@@ -261,9 +262,9 @@ impl Steps {
 pub enum Cut {
     /// The driver was killed.
     Killed,
-    /// A tool was killed, and this is what the driver made of it.
+    /// A tool was killed, and the driver answered with this reply.
     Answered(Reply),
-    /// It ended without coming to the step, with this.
+    /// The call ended with this reply, and did not come to the step.
     Missed(Reply),
 }
 
@@ -329,7 +330,7 @@ pub fn words(args: &[String]) -> Vec<&str> {
     args.iter().map(String::as_str).collect()
 }
 
-/// R, S, D, T, t, Z as in proc(5). None: there is no such process.
+/// The state of a process, as in proc(5): R, S, D, T, t, Z. `None`: there is no such process.
 fn state(pid: Pid) -> Option<char> {
     let stat = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
     stat.rsplit_once(") ")?.1.chars().next()

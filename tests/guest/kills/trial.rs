@@ -44,8 +44,8 @@ impl Scene {
         !matches!(cut, Cut::Missed(_))
     }
 
-    /// Makes the call again until it succeeds. What only a kill can leave, an operator does first:
-    /// each message names it, and README what it does not.
+    /// Makes the call again until it succeeds. Before that, an operator removes what only a kill can leave, as the
+    /// message says, or else README.
     fn repeat(self, node: &Node, group: &Group, stage: &Stage) {
         let (lv, device) = (stage.volume.lv(), stage.volume.device());
         for _ in 0..4 {
@@ -76,7 +76,7 @@ impl Scene {
         panic!("{} comes to no end", name_of(self));
     }
 
-    /// Holds when the repeated call has succeeded.
+    /// Checks what must be true when the repeated call has succeeded.
     fn check(self, node: &Node, group: &Group, stage: &Stage, uuid: Option<&str>) {
         assert_unlocked();
         let Stage { volume, dir, .. } = stage;
@@ -192,7 +192,8 @@ impl Stage {
     }
 }
 
-/// What an operator does about the remains of a call that was killed, whichever it was.
+/// Removes the remains of a killed call as an operator does, whatever call it was. Returns false if the message names
+/// no such remains.
 pub fn is_mended(device: &str, reply: &Reply) -> bool {
     let message = &reply.message;
     if message.contains("Superblock checksum does not match superblock") {
@@ -215,7 +216,7 @@ pub fn is_mended(device: &str, reply: &Reply) -> bool {
     true
 }
 
-/// Its own device or the one inside.
+/// Whether the volume's device, or the device inside, is suspended.
 fn is_suspended(volume: &Volume) -> bool {
     [volume.device(), volume.mounted()].iter().any(|device| {
         let Ok(node) = fs::canonicalize(device) else {
@@ -226,7 +227,7 @@ fn is_suspended(volume: &Volume) -> bool {
     })
 }
 
-/// No lock of the driver is held by anybody.
+/// Checks that nobody holds a lock of the driver.
 fn assert_unlocked() {
     for entry in fs::read_dir("/run/flexvolume-lvm").unwrap() {
         let path = entry.unwrap().path();
@@ -235,7 +236,7 @@ fn assert_unlocked() {
     }
 }
 
-/// The filesystem's own check finds nothing.
+/// Checks that the filesystem's own check finds nothing.
 pub fn assert_clean(fs: &str, device: &str) {
     match fs {
         "xfs" => run("xfs_repair", &["-n", device]),

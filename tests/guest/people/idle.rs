@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::prelude::*;
 use crate::users::host::hidden_mount;
 
-/// The volume is not idle, for this reason; and nothing is changed.
+/// Checks that the volume is not idle for this reason, and that nothing is changed.
 fn refused(node: &Node, reason: &str, words: &str) {
     // It reads each device that was just closed; but not one that is suspended.
     if reason != "suspended" {

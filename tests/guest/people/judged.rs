@@ -12,7 +12,7 @@ fn logging(name: &str) -> Node {
     Node::with_config(Mode::MountOnly, &format!("log = '{file}'"))
 }
 
-/// All commands name this, each with the exit code that says so, and the metrics have this sample.
+/// Checks that all commands name `about`, with the exit code for a fault, and that the metrics have this sample.
 #[track_caller]
 fn told_by_all(node: &Node, about: &str, sample: &str) {
     node.prints(&["status"], about, 0);
@@ -27,7 +27,7 @@ fn told_by_all(node: &Node, about: &str, sample: &str) {
     assert!(its > 0 && [1, 3].contains(&code), "{code} {about}");
 }
 
-/// None of them has anything to tell.
+/// Checks that no command reports a fault.
 #[track_caller]
 fn all_is_well(node: &Node) {
     node.prints(&["status", "-x"], "all is well", 0);

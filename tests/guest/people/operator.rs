@@ -48,7 +48,7 @@ impl Asked {
         asked
     }
 
-    /// After this answer the screen has these words, and it ends with this code.
+    /// Gives this answer. Then the screen must have these words, and the command must end with this code.
     #[track_caller]
     fn ends(mut self, answer: &[u8], words: &str, code: i32) {
         self.0.stdin.as_mut().unwrap().write_all(answer).unwrap();

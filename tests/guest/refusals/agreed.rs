@@ -7,7 +7,8 @@ use super::row::is_told_by_all;
 use crate::crypt::{config, key_file};
 use crate::prelude::*;
 
-/// All name the volume `data` as refused with this word, and so is the mount, in these words.
+/// Checks that the mount of the volume `data` is refused in these words, and that all commands report the refusal with
+/// this word.
 #[track_caller]
 pub fn agreed(node: &Node, volume: &Volume, group: &Group, word: &str, words: &str) {
     node.refuses_mount(volume, &[words]);

@@ -27,11 +27,11 @@ pub struct Row {
     pub asks: &'static [(&'static str, &'static str)],
     /// Words of the message beside those on the page, and the volume's or the group's name.
     pub says: &'static str,
-    /// The word that `check` has, if not the mount's: `check` knows neither a directory of kubelet nor a size.
+    /// The word of `check`, if it differs from the mount's: `check` knows neither a directory of kubelet nor a size.
     pub check: Option<&'static str>,
     /// Whether the node's config says `attach`.
     pub mode: Mode,
-    /// Which of kubelet's two mounts of a volume; or `expandfs`, to 64 MiB.
+    /// The calls that are refused: kubelet's two mounts of a volume, one of them, or `expandfs` to 64 MiB.
     pub calls: &'static [&'static str],
     /// The operator's remedy. After it, the volume is mounted. `told lvchange` runs the command of the messages
     /// that begins so, as it is printed and on a terminal, where `$answer` is typed. `told vgextend DISK=$disk`
@@ -41,7 +41,7 @@ pub struct Row {
     pub or: &'static [&'static str],
 }
 
-/// A row that leaves all as it is.
+/// A row with the defaults, which breaks nothing.
 pub const ROW: Row = Row {
     prepare: "",
     config: "",
@@ -54,7 +54,7 @@ pub const ROW: Row = Row {
     or: &[],
 };
 
-/// Shell functions of every script.
+/// Shell functions that every script has.
 const LASTING: &str = r#"lasting() { "$@" > /dev/null 2>&1 & echo $! >> $dir/pids; }
 told() {
     local begins= known= word line
@@ -94,7 +94,7 @@ impl Scene {
 }
 
 impl Drop for Scene {
-    /// A row that failed is in no other's way.
+    /// Removes everything, so that a failed row does not disturb the next one.
     fn drop(&mut self) {
         if !self.is_over {
             println!("{:?}", self.sh(&format!("{END}set +e; {}", self.undo)));
@@ -106,11 +106,11 @@ impl Drop for Scene {
     }
 }
 
-/// Who else tells of it.
+/// A check that other commands report the refusal, too.
 type Told = fn(&Node, &Group, &str);
 
 impl Row {
-    /// The state comes about, is refused for this reason, and ends.
+    /// Brings the state about, checks that the volume is refused for this reason, and ends the state.
     #[track_caller]
     pub fn is_refused(&'static self, word: &str) {
         let name = format!(
@@ -294,7 +294,7 @@ fn told_by_all(node: &Node, group: &Group, message: &str) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Whether docs/on-call.md has a message of this word that is this one.
+/// Whether docs/on-call.md has this message in the row of this word.
 fn is_on_the_page(word: &str, message: &str) -> bool {
     let row = format!("| `{word}` | ");
     let row = PAGE.lines().find_map(|line| line.strip_prefix(&row));
