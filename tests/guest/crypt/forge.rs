@@ -10,7 +10,7 @@ use crate::data::foreign::bytes;
 
 /// The size of each of the two copies, as luksFormat makes them.
 pub const COPY: usize = 16 << 10;
-/// Where in a copy its JSON begins.
+/// At which byte of a copy its JSON begins.
 const JSON: usize = 4096;
 
 /// One copy of a header.
@@ -18,7 +18,7 @@ const JSON: usize = 4096;
 pub struct Copy(pub Vec<u8>);
 
 impl Copy {
-    /// The first copy of a header that luksFormat has made, or the second one.
+    /// Reads a copy of a header that luksFormat has made: the first (0) or the second (1).
     pub fn read(device: &str, which: usize) -> Self {
         Self(bytes(device, (which * COPY) as u64, COPY))
     }
@@ -34,13 +34,13 @@ impl Copy {
         self
     }
 
-    /// With these bytes at that place of the part before the JSON.
+    /// The copy with the bytes `what` at byte `at`, which is before the JSON.
     pub fn with(mut self, at: usize, what: &[u8]) -> Self {
         self.0[at..][..what.len()].copy_from_slice(what);
         self
     }
 
-    /// With a checksum that is right, by this algorithm.
+    /// The bytes of the copy, with the right checksum by this algorithm.
     pub fn summed(self, algorithm: &str) -> Vec<u8> {
         let mut name = [0; 32];
         name[..algorithm.len()].copy_from_slice(algorithm.as_bytes());
@@ -78,7 +78,7 @@ pub fn rewrite(device: &str, change: impl Fn(&str) -> String) {
     }
 }
 
-/// A change of the part of the JSON that begins with `from`.
+/// A change of JSON: replaces `old` by `new` in the part that begins with `from`.
 pub fn within(from: &str, old: &str, new: &str) -> impl Fn(&str) -> String {
     move |json| {
         let (before, after) = json.split_once(from).unwrap();
@@ -98,7 +98,7 @@ pub struct Attacker {
 }
 
 impl Attacker {
-    /// Where the attacker's key slot is: beside the volume's own.
+    /// The byte at which the area of the attacker's key slot begins: beside that of the volume's own.
     const AREA: usize = 4 << 20;
 
     pub fn new(volume: &Volume) -> Self {

@@ -9,7 +9,7 @@ use super::player::Ill;
 pub enum Holds {
     #[default]
     Blank,
-    /// A mkfs was cut short, or perhaps not.
+    /// A mkfs was perhaps cut short.
     Perhaps,
     Fs(&'static str),
     Raw,
@@ -26,7 +26,7 @@ pub enum Record {
     Perhaps,
 }
 
-/// A logical volume, as long as it is there, whatever it is called.
+/// A logical volume while it exists, whatever its name is.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::struct_excessive_bools)]
 pub struct Lv {
@@ -48,7 +48,7 @@ pub struct Lv {
     pub first: Option<usize>,
     /// It is a snapshot outside a thin pool: its space is beside its origin's.
     pub thick: bool,
-    /// It is such a snapshot, and its disk failed: LVM may have given its content up.
+    /// It is a snapshot outside a thin pool, and its disk failed: LVM may have given up the snapshot's content.
     pub lost: bool,
 }
 
@@ -82,17 +82,17 @@ pub struct Asked<'a> {
     pub mounted: bool,
     /// The kernel has met errors in its filesystem, which is still mounted somewhere.
     pub failed: bool,
-    /// A snapshot of it is there, or that of which it is one.
+    /// A snapshot of the volume exists, or the origin of which the volume is a snapshot.
     pub twin: bool,
     /// Another volume is mounted under its name in kubelet's directories.
     pub renamed: bool,
 }
 
-/// What comes of a mount.
+/// The expected result of a mount.
 #[derive(Debug, PartialEq)]
 pub enum Expected {
     Mounted,
-    /// Something may be in the way.
+    /// The mount may succeed or be refused.
     Either,
     Refused,
 }

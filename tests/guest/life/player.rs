@@ -38,7 +38,7 @@ pub enum Step {
     },
     /// A process of the pod stays in its volume.
     Hold(usize),
-    /// It ends.
+    /// The process ends.
     LetGo,
     Break {
         disk: usize,
@@ -130,7 +130,7 @@ impl Player {
         self.dice.one_of(&self.slots)
     }
 
-    /// A pod that is there, if there is one.
+    /// A pod that there should be. If there is none, a new one.
     fn pod(&mut self) -> usize {
         if self.pods.is_empty() {
             self.new_pod()
@@ -139,7 +139,7 @@ impl Player {
         }
     }
 
-    /// One that is not, if there is one.
+    /// Adds a pod that there should be from now on, if possible another than those.
     fn new_pod(&mut self) -> usize {
         let mut all: Vec<_> = self
             .slots

@@ -29,7 +29,7 @@ impl World {
             .flatten()
     }
 
-    /// The same, and active.
+    /// Activates the volume of a slot, as [`Self::free`] chooses it. Returns the volume and its device.
     pub(super) fn free_device(&self, slot: usize) -> Option<(usize, String)> {
         let lv = self.free(slot)?;
         self.groups[PLACES[slot].disk].lv("lvchange", &["-ay"], PLACES[slot].lv);
