@@ -1,7 +1,8 @@
 //! A volume with a LUKS2 header and a tag that says that the volume is being made. The driver opens the volume and
 //! reads what is inside. Only this decides whether the driver makes a filesystem there.
 
-use super::*;
+use super::forge::Copy;
+use super::{forge, *};
 
 /// Gives the volume the tags that it had while it was made, as vgcfgrestore(8) can. Returns the tags that it had before
 /// that.
@@ -48,6 +49,31 @@ fn metadata_of_lvm_that_is_restored_from_the_time_of_mkfs_formats_nothing() {
     sh("vgcfgrestore -qq -y -f /run/again-vg.meta again-vg");
     still_holds(&node, &volume, "data");
     assert_eq!(group.tags("data"), tags);
+}
+
+/// luksFormat writes the key slots into one copy after the other, and may be killed between the two.
+#[test]
+fn a_header_of_which_only_the_newer_copy_has_key_slots_is_opened() {
+    const SEQUENCE: usize = 16;
+    let (node, group, volume) = with_filled("again-copy");
+    let (device, copy) = (volume.device(), Copy::read(&volume.device(), 1));
+    let mut json: serde_json::Value = serde_json::from_str(&copy.json()).unwrap();
+    json["keyslots"] = serde_json::json!({});
+    json["digests"]["0"]["keyslots"] = serde_json::json!([]);
+    let newer = u64::from_be_bytes(copy.0[SEQUENCE..][..8].try_into().unwrap());
+    let older = copy
+        .with_json(&json.to_string())
+        .with(SEQUENCE, &(newer - 1).to_be_bytes());
+    let older = older.summed("sha256");
+    let tags = as_if_making(&group, &volume, "ext4");
+    // cryptsetup itself repairs an older copy whenever it reads the header.
+    forge::write(&device, forge::COPY, &older);
+    still_holds(&node, &volume, "data");
+    assert_eq!(group.tags("data"), tags);
+    // Without the copy that has them, nobody can open the volume.
+    forge::write(&device, forge::COPY, &older);
+    forge::write(&device, 0, &[0; forge::COPY]);
+    refuses_unchanged(&node, &volume, &["without a key slot", "[luks-header]"]);
 }
 
 #[test]

@@ -51,11 +51,16 @@ pub fn require_no_reencryption(header: &Header) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Fails unless each copy of the header encrypts the whole volume, and its key, as the driver does. A LUKS2 header has
-/// no MAC: somebody who can write to the disk can write a header that encrypts with their own key, or not at all. Fails
-/// also if a member is unknown, since it may change the meaning of others.
+/// Fails unless the header encrypts the whole volume, and its key, as the driver does. A LUKS2 header has no MAC:
+/// somebody who can write to the disk can write a header that encrypts with their own key, or not at all. Fails also if
+/// a member is unknown, since it may change the meaning of others.
+///
+/// Each copy is judged that anybody can open. luksFormat writes the key slots last, into one copy after the other: if
+/// it is cut short between the two copies, the older copy has no key slot.
 pub fn require_cipher(header: &Header) -> Result<(), Reason> {
-    let odd = header.layouts.iter().find_map(|layout| match layout {
+    let mut copies = header.layouts.iter().enumerate();
+    let odd = copies.find_map(|(newer, layout)| match layout {
+        Ok(layout) if newer > 0 && layout.keyslots.is_empty() => None,
         Ok(layout) => odd_of_layout(layout),
         Err(why) => Some(format!("a LUKS2 header that cannot be read ({why})")),
     });

@@ -4,7 +4,7 @@ use super::sample::*;
 use crate::crypt::{DmTable, KeyDigest, Layout};
 use crate::names::Shown;
 use crate::volume::decide::decision::Decision;
-use crate::volume::decide::encrypted::require_opened;
+use crate::volume::decide::encrypted::{require_header, require_opened};
 use crate::volume::decide::facts::{Content, Facts};
 use crate::volume::decide::reason::Reason;
 use crate::volume::decide::rules::decide;
@@ -81,6 +81,18 @@ fn a_header_that_does_not_encrypt_as_the_driver_does_is_refused_by_name() {
             }
         }
     }
+}
+
+#[test]
+fn only_an_older_copy_may_lack_key_slots() {
+    let Content::Luks(mut header) = half_keyless(LUKS) else {
+        unreachable!()
+    };
+    assert_eq!(require_header(LUKS, Some(&header)), Ok(()));
+    header.layouts.reverse();
+    let what = "no key slot of its segment, or several digests";
+    let reason = Reason::Cipher(what.shown());
+    assert_eq!(require_header(LUKS, Some(&header)), Err(reason));
 }
 
 #[test]

@@ -89,6 +89,8 @@ fn what_is_or_is_to_be_encrypted() {
         ("cut short before the header", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); }, encrypt(Some(LUKS))),
         ("cut short before the key slots", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(keyless(LUKS)); }, encrypt(Some(LUKS))),
         ("cut short before the key slots, no key", |f, w| { w.encrypted = Some(true); w.has_key = false; tags(f, ENCRYPTING); f.content = Some(keyless(LUKS)); }, Refuse(Reason::NoKey)),
+        ("cut short when one copy of the header had key slots: it is opened first", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(half_keyless(LUKS)); }, OPEN),
+        ("recorded, and the older copy of its header has no key slot", |f, _| { encrypted(f); f.content = Some(half_keyless(LUKS)); }, OPEN),
         ("cut short in the header", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(header(LUKS, 0)); }, other("a damaged LUKS2 header")),
         ("cut short after the header: it is opened first", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, OPEN),
         ("cut short after the header, no key", |f, w| { w.encrypted = Some(true); w.has_key = false; tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, Refuse(Reason::NoKey)),

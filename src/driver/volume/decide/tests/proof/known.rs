@@ -1,7 +1,7 @@
 //! What the facts say, written once more for the promises.
 
 use super::super::sample::{layout, table};
-use crate::crypt::Header;
+use crate::crypt::{Header, Layout};
 use crate::lvm::{LeaseState, Volume};
 use crate::mount::Row;
 use crate::volume::decide::facts::{Content, Facts, Lvm, Pool, Sectors};
@@ -64,7 +64,14 @@ pub fn has_key(wish: &Wish) -> bool {
 /// cipher.
 pub fn has_its_header(facts: &Facts) -> bool {
     let uuid = volume_of(facts).record.luks_uuid();
-    let is_in_words = |header: &Header| header.layouts.iter().all(|one| *one == Ok(layout()));
+    let is_older_without_keys =
+        |copy: &Result<Layout, String>| copy.as_ref().is_ok_and(|older| older.keyslots.is_empty());
+    let is_in_words = |header: &Header| {
+        let mut copies = header.layouts.iter();
+        let is_its = |copy: &Result<Layout, String>| *copy == Ok(layout());
+        copies.next().is_some_and(is_its)
+            && copies.all(|copy| is_its(copy) || is_older_without_keys(copy))
+    };
     let is_so_in_kernel = facts
         .inside
         .as_ref()

@@ -327,6 +327,7 @@ pub fn contents() -> Vec<Content> {
         all.extend([
             header(uuid, 2),
             keyless(uuid),
+            half_keyless(uuid),
             says(uuid, |layout| segment(layout).cipher = "null".into()),
             says(uuid, reencrypting),
             header(uuid, 1),

@@ -38,6 +38,17 @@ pub fn keyless(uuid: &str) -> Content {
     says(uuid, |layout| layout.keyslots.clear())
 }
 
+/// The header that a luksFormat leaves if it is killed when it has written the key slots into one of the copies.
+pub fn half_keyless(uuid: &str) -> Content {
+    let mut content = whole(uuid);
+    if let Content::Luks(Header { layouts, .. }) = &mut content
+        && let Some(Ok(older)) = layouts.last_mut()
+    {
+        older.keyslots.clear();
+    }
+    content
+}
+
 /// The layout of a header that luksFormat has made.
 pub fn layout() -> Layout {
     layout_of(LAYOUT.as_bytes(), 16 << 10).unwrap()
