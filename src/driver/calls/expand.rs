@@ -10,18 +10,16 @@ use crate::mount::Row;
 use crate::names::{Bytes, FsType, Shown};
 use crate::reply::Reply;
 use crate::volume::{
-    Decision, Device, Facts, HeldLocks, Inside, Job, Purpose, Step, Subject, Uses, give_up,
-    grow_filesystem, require_filled, require_fit, wider,
+    Decision, Device, Facts, HeldLocks, Inside, Job, Step, Subject, Uses, give_up, grow_filesystem,
+    require_filled, require_fit, wider,
 };
 
 /// `expandfs <options> <device> <dir> <new> <old>` and `expandvolume <options> <dir> <new> <old>`: makes the volume and
-/// the filesystem on it at least `size` large, while it is mounted. Never shrinks, and may be repeated. Each of the two
+/// the filesystem on it at least as large as the call wants, while it is mounted. Never shrinks, and may be repeated. Each of the two
 /// call-outs does all of this, because kubelet's controller never calls `expandvolume`.
-pub fn run(mut job: Job, size: Bytes) -> Result<Reply> {
-    job.wish.purpose = Purpose::Size(size);
-    job.wish.read_only = false;
+pub fn run(job: &Job) -> Result<Reply> {
     let grown = job.conduct(|seen, decision, locks| {
-        grow_all(&job, &seen.facts, &decision, locks).map(Step::Done)
+        grow_all(job, &seen.facts, &decision, locks).map(Step::Done)
     });
     give_up(job.subject);
     let (size, later) = grown?;

@@ -73,18 +73,18 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
         ("waitforattach", [device, json]) => {
             let (handed, options) = (device_of(device)?, options(json)?);
             let config = config.require()?;
-            attach::waitforattach(&Job::new(host, config, &options, None, handed))
+            attach::waitforattach(&Job::of_device(host, config, &options, handed))
         }
         ("isattached", [json, node]) => attach::isattached(host, config, &options(json)?, node),
         ("mountdevice", [dir, device, json]) => {
             let (dir, handed, options) = (directory(dir)?, device_of(device)?, options(json)?);
             let config = config.require()?;
-            bring_up(&Job::new(host, config, &options, Some(&dir), handed))
+            bring_up(&Job::to_mount(host, config, &options, &dir, handed))
         }
         ("mount", [dir, json]) => {
             let (dir, options) = (directory(dir)?, options(json)?);
             let config = config.require()?;
-            bring_up(&Job::new(host, config, &options, Some(&dir), ""))
+            bring_up(&Job::to_mount(host, config, &options, &dir, None))
         }
         ("unmount" | "unmountdevice", [dir]) => unmount::unmount(host, config, &directory(dir)?),
         ("detach", [volume, node]) => attach::detach(host, config, volume, node),
@@ -93,8 +93,14 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
             let size = new
                 .parse()
                 .map_err(|_| anyhow!("the new size is not a number of bytes"))?;
-            let job = Job::new(host, config.require()?, &options, Some(&dir), "");
-            expand::run(job, Bytes::new(size))
+            let config = config.require()?;
+            expand::run(&Job::to_grow(
+                host,
+                config,
+                &options,
+                &dir,
+                Bytes::new(size),
+            ))
         }
         (name, words) => not_understood(name, words.len()),
     }
@@ -162,7 +168,7 @@ fn directory(word: &str) -> Result<PathBuf> {
 }
 
 /// Parses the device that kubelet passes, as `attach` has answered it: a path below /dev, or an empty word.
-fn device_of(word: &str) -> Result<&str> {
+fn device_of(word: &str) -> Result<Option<&str>> {
     let is_path = word.starts_with("/dev/")
         && word.len() <= 4095
         && !word.contains(char::is_control)
@@ -170,7 +176,7 @@ fn device_of(word: &str) -> Result<&str> {
     if !word.is_empty() && !is_path {
         bail!("what the call names is not a device: it must be a path below /dev, or empty");
     }
-    Ok(word)
+    Ok(Some(word).filter(|word| !word.is_empty()))
 }
 
 /// `init`: says what the driver can do. Starts no process: kubelet holds a lock until `init` answers, and every volume

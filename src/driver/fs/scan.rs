@@ -86,7 +86,7 @@ pub struct Unreadable {
 /// A device that is open, and its name.
 pub type Opened<'a> = (&'a Arc<File>, &'a Path);
 
-/// Reads a device that the caller has claimed. `flush`: flushes the device before and after, so that the disk keeps
+/// Reads a device that the caller has open. `flush`: flushes the device before and after, so that the disk keeps
 /// everything written. lvcreate does not flush: after a power cut, data that lvcreate wiped could show again.
 pub fn scan(
     host: &Host,

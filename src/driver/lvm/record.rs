@@ -127,9 +127,9 @@ impl Record {
     /// The change that records this filesystem. `luks`: the UUID of the LUKS2 header, if the filesystem is inside one.
     pub fn holding(&self, filesystem: &Filesystem, luks: Option<&str>) -> Tags {
         let Filesystem { fs, uuid } = filesystem;
-        let mut tags = self.replaced_by(format!("{MADE}{fs}:{uuid}"));
+        let mut tags = self.setting(format!("{MADE}{fs}:{uuid}"));
         if let Some(luks) = luks.filter(|luks| self.luks.as_deref() != Some(luks)) {
-            let Tags { add, remove } = self.replaced_by(format!("{LUKS}{luks}"));
+            let Tags { add, remove } = self.setting(format!("{LUKS}{luks}"));
             tags.add.extend(add);
             tags.remove.extend(remove);
         }
@@ -139,7 +139,7 @@ impl Record {
     /// The change that sets `tag`, and removes the tags that it replaces. A volume has at most one tag for a begun
     /// mkfs, one for a permission and one for a LUKS2 header: a new one replaces the old one. The tag of a made
     /// filesystem replaces four: that of an earlier filesystem, of a begun mkfs, of a permission, and [`NEW`].
-    pub fn replaced_by(&self, tag: String) -> Tags {
+    pub fn setting(&self, tag: String) -> Tags {
         let starts = match &tag {
             tag if tag.starts_with(MADE) => &CONTENT[..],
             tag if tag.starts_with(MAKING) => &[MAKING, NEW],
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(record.making_in_luks(), Some(("ext4", "0b1c")));
         assert_eq!(record.luks_uuid(), Some("0b1c"));
         let again = making_in_luks_tag(FsType::Xfs, "0b1c");
-        assert_eq!(record.replaced_by(again).remove, [making]);
+        assert_eq!(record.setting(again).remove, [making]);
         let filesystem = Filesystem {
             fs: FsType::Ext4,
             uuid: "u".to_owned(),
@@ -256,10 +256,10 @@ mod tests {
         ];
         assert_eq!(change.remove, gone);
         assert_eq!(making_tag(FsType::Xfs), gone[1]);
-        let begun = record.replaced_by(making_tag(FsType::Ext4));
+        let begun = record.setting(making_tag(FsType::Ext4));
         assert_eq!(begun.remove, gone[..2]);
-        assert_eq!(record.replaced_by(gone[1].to_owned()).remove, gone[..1]);
-        let given = record.replaced_by(permission_tag("data-0", 1_700_000_001));
+        assert_eq!(record.setting(gone[1].to_owned()).remove, gone[..1]);
+        let given = record.setting(permission_tag("data-0", 1_700_000_001));
         assert_eq!(given.remove, gone[2..]);
     }
 

@@ -9,7 +9,7 @@ use super::subject::Subject;
 use crate::config::Config;
 use crate::host::Host;
 use crate::mount::{KubeletPath, restrictions};
-use crate::names::{FsType, LvId};
+use crate::names::{Bytes, FsType, LvId};
 use crate::options::Options;
 
 /// A call of kubelet that brings a volume up or grows it.
@@ -19,17 +19,52 @@ pub struct Job<'a> {
     pub wish: Wish,
     /// Where the volume's filesystem is to be mounted. `None`: the call is about the device alone.
     pub dir: Option<&'a Path>,
-    /// The path of the device that kubelet passes to this call. Empty: kubelet passes none.
-    pub handed: &'a str,
+    /// The path of the device that kubelet passes to this call. `None`: kubelet passes none.
+    pub handed: Option<&'a str>,
 }
 
 impl<'a> Job<'a> {
-    pub fn new(
+    /// A call that wants an active volume.
+    pub fn of_device(
+        host: &'a Host<'a>,
+        config: &'a Config,
+        options: &'a Options,
+        handed: Option<&'a str>,
+    ) -> Self {
+        Self::new(host, config, options, None, handed)
+    }
+
+    /// A call that wants the volume's filesystem mounted at `dir`, as the options and the node's config say.
+    pub fn to_mount(
+        host: &'a Host<'a>,
+        config: &'a Config,
+        options: &'a Options,
+        dir: &'a Path,
+        handed: Option<&'a str>,
+    ) -> Self {
+        Self::new(host, config, options, Some(dir), handed)
+    }
+
+    /// A call that wants the volume, and its filesystem at `dir`, to have at least this size.
+    pub fn to_grow(
+        host: &'a Host<'a>,
+        config: &'a Config,
+        options: &'a Options,
+        dir: &'a Path,
+        size: Bytes,
+    ) -> Self {
+        let mut job = Self::new(host, config, options, Some(dir), None);
+        job.wish.purpose = Purpose::Size(size);
+        job.wish.read_only = false;
+        job
+    }
+
+    fn new(
         host: &'a Host<'a>,
         config: &'a Config,
         options: &'a Options,
         dir: Option<&'a Path>,
-        handed: &'a str,
+        handed: Option<&'a str>,
     ) -> Self {
         let id = &options.id;
         Self {

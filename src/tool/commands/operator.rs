@@ -166,7 +166,7 @@ pub fn allow_format(host: &Writing, config: &Loaded, id: &LvId, yes: bool) -> Re
     let given_up = listed(doubts);
     let volume = seen.facts.require_volume()?;
     let tag = lvm::permission_tag(&Doubt::names(doubts), seen.facts.now);
-    retag(host, &seen, &volume.record.replaced_by(tag.clone()))?;
+    retag(host, &seen, &volume.record.setting(tag.clone()))?;
     log(host, config, "allow-format", id, &given_up);
     Ok(Printed::text(format!(
         "The next mount for writing may format {id}, within a day. Given up: {given_up}.\nTo take \

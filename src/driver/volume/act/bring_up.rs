@@ -48,7 +48,8 @@ fn make_missing<'a>(kernel: &Kernel, dir: &'a Path, new: &mut Vec<&'a Path>) -> 
     make_dirs(kernel, dir)
 }
 
-/// After a failed call: removes the directories that it made, closes the volume and deactivates it.
+/// After a failed call: removes the directories that it made, and closes the volume. Deactivates the volume if its group
+/// is shared.
 fn take_back(subject: Subject, new_dirs: &[&Path]) {
     let Subject { host, .. } = subject;
     for dir in new_dirs {

@@ -19,10 +19,10 @@ use crate::volume::subject::Subject;
 
 impl Job<'_> {
     /// Creates the volume if the config allows that, activates it, resumes it, and takes its lock, as far as the call's
-    /// wish needs that. `act` carries out every other decision.
+    /// wish needs that. `carry_out` does what every other decision says.
     pub fn conduct<T>(
         &self,
-        act: impl Fn(Look, Decision, &mut HeldLocks) -> Result<Step<T>>,
+        carry_out: impl Fn(Look, Decision, &mut HeldLocks) -> Result<Step<T>>,
     ) -> Result<T> {
         const TRIES: usize = 8;
         let Subject { host, config, id } = self.subject;
@@ -67,7 +67,7 @@ impl Job<'_> {
                 | Decision::Bind(_)
                 | Decision::Mount(_)
                 | Decision::Open { .. }
-                | Decision::Make { .. }) => match act(seen, decision, &mut locks)? {
+                | Decision::Make { .. }) => match carry_out(seen, decision, &mut locks)? {
                     Step::Done(done) => return Ok(done),
                     Step::LookAgain(why) => why,
                 },

@@ -154,8 +154,9 @@ impl FirstMount<'_> {
         Ok(self.record_and_grow())
     }
 
-    /// Records a filesystem that has just been mounted, and grows it if it is smaller than its device. The volume is
-    /// mounted with its data, so a failure is only a warning, and the pod starts. Returns the warnings.
+    /// Records a filesystem that has just been mounted, and grows it if it is smaller than its device. A filesystem that
+    /// this call has made is recorded already, and fills its device. The volume is mounted with its data, so a failure
+    /// is only a warning, and the pod starts. Returns the warnings.
     fn record_and_grow(&self) -> Vec<String> {
         let Subject { host, id, .. } = self.job.subject;
         let (how, volume) = (&self.how, &self.volume);

@@ -115,8 +115,9 @@ impl<'a> Begun<'a> {
         Ok(begun)
     }
 
+    /// The change that sets `flexvolume.making`. It removes an older `making` and `flexvolume.new`, and no other tag.
     fn tags(&self) -> Tags {
-        self.volume.record.replaced_by(self.making.clone())
+        self.volume.record.setting(self.making.clone())
     }
 
     fn retag(&self, tags: &Tags) -> Result<()> {
@@ -153,7 +154,7 @@ impl<'a> Begun<'a> {
         if self.is_repeated || !has_refused(error) {
             return false;
         }
-        let mut now = Look::with_device(self.job.subject, Asker::default());
+        let mut now = Look::begin(self.job.subject, Asker::default());
         now.facts.lvm = Some(self.lvm.clone());
         now.facts.lvcreate_ended = true;
         let decision = now.settle(&self.job.wish);

@@ -44,7 +44,7 @@ pub enum Decision {
     Activate,
     /// Resume the volume that a killed LVM command left suspended, then look again.
     Resume,
-    /// The volume is mounted at the directory: set these flags on that mount.
+    /// The volume is mounted at the directory: replace that mount by one with these flags.
     Restrict {
         row: Row,
         flags: MsFlags,

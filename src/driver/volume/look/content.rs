@@ -1,4 +1,4 @@
-//! Reads the content of a device that nobody else has open.
+//! Reads the content of a device to which nobody else is seen to write.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -76,8 +76,8 @@ impl Look<'_> {
     }
 
     /// Looks again before mkfs, since a disk or LVM's lock may have taken long. True if this call still has the claim,
-    /// nobody else has the device open, the kernel has counted no write since the look began, and the content is the
-    /// same.
+    /// nobody else has the device open, the device is not suspended, the content is the same, and the kernel has counted
+    /// no write since LVM was asked for the volume.
     pub fn is_as_it_was(&self) -> Result<bool> {
         let (host, facts) = (self.subject.host, &self.facts);
         let (Some(device), Some(claim)) = (facts.top(), &self.claim) else {
@@ -102,9 +102,11 @@ impl Look<'_> {
             && written.is_some()
             && written == self.written
             && device.suspended(host.kernel).is_none()
-            && self.openers(1)?.is_nobody())
+            && self.is_open_only_by_claim()?)
     }
 
+    /// Has the driver's child read the places where content leaves signs. With [`Extent::Whole`]: the head, the tail and
+    /// every place of a backup superblock. With [`Extent::Marks`]: at most 1 MiB of them.
     fn examined(
         &self,
         device: &Device,
@@ -121,7 +123,8 @@ impl Look<'_> {
         fs::scan(host, of, extent, flush, (claim, &device.path))
     }
 
-    /// Reads a device that nobody else has open. `flush`: see [`fs::scan`].
+    /// Reads a device. `flush`: flushes the device before and after the reading, so that the disk keeps everything that
+    /// was written. lvcreate does not flush what it wipes.
     ///
     /// If the volume may be blank, the driver reads it first. If all is zero, blkid is not run. blkid alone is not
     /// enough: it also says "nothing" if it cannot read. If the driver itself finds the recorded filesystem without

@@ -113,7 +113,7 @@ pub struct Look<'a> {
 
 impl<'a> Look<'a> {
     /// Begins a look by finding the device, which exists if the volume is active.
-    pub fn with_device(subject: Subject<'a>, asker: Asker<'a>) -> Self {
+    pub fn begin(subject: Subject<'a>, asker: Asker<'a>) -> Self {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let mut facts = Facts::of(subject.id, now.as_secs());
         let known_device = asker.known.and_then(|known| known.devices.get(subject.id));
@@ -166,10 +166,10 @@ impl<'a> Look<'a> {
 
 /// Fails if kubelet passes another device than this one, as kubelet does if two volumes share a name.
 fn require_same(job: &Job, device: &Device) -> Result<()> {
-    let (host, word) = (job.subject.host, job.handed);
-    if word.is_empty() {
+    let host = job.subject.host;
+    let Some(word) = job.handed else {
         return Ok(());
-    }
+    };
     let number = host.kernel.device_number(Path::new(word))?;
     let is_same = match number {
         Some(number) => number == device.number,

@@ -33,7 +33,7 @@ pub struct Openings {
 impl<'a> Look<'a> {
     /// A look at a volume that is to be closed or deactivated. `None`: somebody uses the volume.
     pub fn idle(subject: Subject<'a>) -> Result<Option<Self>> {
-        let mut seen = Self::with_device(subject, Asker::default());
+        let mut seen = Self::begin(subject, Asker::default());
         if let Some(why) = seen.facts.not_its_device {
             bail!("{why}");
         }
@@ -58,6 +58,12 @@ impl<'a> Look<'a> {
     pub fn users(&self) -> Result<Openers> {
         let is_mounted = self.facts.is_mounted_here();
         self.wait_until(0, |openers| is_mounted || !openers.may_end(false))
+    }
+
+    /// Whether only this process has the device open, once, by its claim. Waits up to 3 s for others to close it. The
+    /// child process that reads devices closes the device after each answer.
+    pub(super) fn is_open_only_by_claim(&self) -> Result<bool> {
+        Ok(self.openers(1)?.is_nobody())
     }
 
     fn wait_until(&self, own: usize, is_it: impl Fn(&Openers) -> bool) -> Result<Openers> {

@@ -3,7 +3,7 @@
 //! | the volume | locks taken | then |
 //! |---|---|---|
 //! | active; by the kernel's tables, nothing is to be done or the call is refused | none | the decision stands |
-//! | active | the volume's | the look begins again |
+//! | active | the volume's | the look begins again, unless a command brings its lists |
 //! | active, and to grow | the group's, too, until LVM has extended the volume | LVM is asked |
 //! | not active | none | LVM is asked whether to activate, create or refuse it |
 //! | new: tag `flexvolume.new` | the group's, given up at once: then a killed call's lvcreate has ended | the look begins again |
@@ -35,7 +35,7 @@ pub struct HeldLocks {
 }
 
 impl HeldLocks {
-    /// The volume's lock, which tools that change the volume inherit. An error if it is not held.
+    /// The volume's lock, for a tool that changes the volume to inherit. An error if it is not held.
     pub fn of_volume(&self) -> Result<&Lock> {
         let lock = self.volume.as_ref();
         lock.context("the volume's lock is not held")
@@ -75,7 +75,7 @@ pub fn look_under_lock<'a>(
 ) -> Result<(Look<'a>, Decision)> {
     let kernel = subject.host.kernel;
     loop {
-        let mut seen = Look::with_device(subject, asker);
+        let mut seen = Look::begin(subject, asker);
         let device = seen.facts.device.clone();
         if let Some(device) = device.filter(|device| holding.lacks_lock_of(device)) {
             if let Some(decision) = decided_without_lock(&mut seen, wish)? {
