@@ -126,13 +126,13 @@ enum Who {
 /// older kernels.
 #[rustfmt::skip] // a row is a line
 const TABLE: [(Who, &str, &str, &str); 31] = [
-    (Pod, "all", "ro rw", "read-only stays, whoever asks for it"),
-    (Pod, "all", "nosuid nodev noexec nosymfollow suid dev exec symfollow defaults", "what the node restricts stays so"),
+    (Pod, "all", "ro rw", "if anybody asks for read-only, the mount is read-only"),
+    (Pod, "all", "nosuid nodev noexec nosymfollow suid dev exec symfollow defaults", "a pod cannot undo the node's restrictions"),
     (Pod, "all", "noatime atime relatime norelatime strictatime nostrictatime nodiratime diratime lazytime nolazytime iversion noiversion i_version", "times and versions of its own files"),
     (Pod, "all", "sync async dirsync commit=N barrier barrier=1", "when its own writes are on the disk"),
-    (Pod, "all", "discard nodiscard discard=sync|async", "when the space that it frees is free"),
+    (Pod, "all", "discard nodiscard discard=sync|async", "when its freed space is given back"),
     (Pod, "all", "acl noacl user_xattr nouser_xattr grpid nogrpid bsdgroups sysvgroups", "attributes and groups of its own files"),
-    (Pod, "all", "auto noauto _netdev", "of fstab: without effect here"),
+    (Pod, "all", "auto noauto _netdev", "an option of fstab, without effect here"),
     (Pod, "ext", "errors=continue|remount-ro data_err=abort|ignore", "an error harms this volume alone"),
     (Pod, "ext", "data=journal|ordered journal_checksum delalloc nodelalloc auto_da_alloc noauto_da_alloc dioread_lock dioread_nolock nodioread_nolock max_dir_size_kb=N bsddf minixdf", "how its own files are kept"),
     (Pod, "xfs", "inode32 inode64 ikeep noikeep attr2 noattr2 largeio nolargeio allocsize=SIZE filestreams swalloc noalign wsync logbufs=N logbsize=SIZE", "how its own files are kept"),
@@ -142,7 +142,7 @@ const TABLE: [(Who, &str, &str, &str); 31] = [
     (Node, "all", "context=TEXT fscontext=TEXT defcontext=TEXT rootcontext=TEXT", "SELinux labels keep pods apart"),
     (Node, "ext, xfs", "quota noquota usrquota grpquota prjquota usrjquota=TEXT grpjquota=TEXT jqfmt=vfsold|vfsv0|vfsv1 uquota gquota pquota uqnoenforce gqnoenforce pqnoenforce qnoenforce resuid=N resgid=N", "how much each user may have"),
     (Node, "ext, btrfs", "nobarrier barrier=0 data=writeback journal_async_commit nojournal_checksum", "a power cut may lose what was synced, or show what the disk held before"),
-    (Node, "ext, xfs", "stripe=N sunit=N swidth=N dax dax=always|inode|never inlinecrypt", "what the disks are"),
+    (Node, "ext, xfs", "stripe=N sunit=N swidth=N dax dax=always|inode|never inlinecrypt", "it describes the disks"),
     (Node, "ext", "journal_ioprio=N inode_readahead_blks=N min_batch_time=N max_batch_time=N init_itable init_itable=N noinit_itable block_validity noblock_validity nombcache no_mbcache prefetch_block_bitmaps no_prefetch_block_bitmaps mb_optimize_scan=N", "it takes the node's memory, or time of its disks"),
     (Node, "btrfs", "thread_pool=N metadata_ratio=N skip_balance clear_cache", "it takes the node's memory, or time of its disks"),
     (Node, "btrfs", "degraded user_subvol_rm_allowed", "data may be lost"),
@@ -154,9 +154,9 @@ const TABLE: [(Who, &str, &str, &str); 31] = [
     (Nobody, "all", "helper uhelper user users nouser nousers owner noowner group nogroup nofail", "it is about how mount runs, which only the driver decides"),
     (Nobody, "ext", "sb", "it names another superblock, which a file in the volume may hold"),
     (Nobody, "all", "errors=panic fatal_errors warn_on_error", "an error in this volume could stop the whole node"),
-    (Nobody, "all", "noload norecovery nologreplay recovery usebackuproot rescue", "it mounts what is not recovered"),
-    (Nobody, "ext", "nouid32", "it makes root of some other owners"),
-    (Nobody, "all", "abort debug debug_want_extra_isize test_dummy_encryption enospc_debug ref_verify check_int check_int_data check_int_print_mask fragment", "it is there to test Linux itself"),
+    (Nobody, "all", "noload norecovery nologreplay recovery usebackuproot rescue", "it mounts a filesystem that is not recovered"),
+    (Nobody, "ext", "nouid32", "files of some other owners become root's"),
+    (Nobody, "all", "abort debug debug_want_extra_isize test_dummy_encryption enospc_debug ref_verify check_int check_int_data check_int_print_mask fragment", "it is for tests of Linux itself"),
 ];
 
 /// Fails unless [`TABLE`] lets `by` set the option. The error says why, or which values the option takes.

@@ -314,7 +314,7 @@ pub fn larger_device(id: &LvId, has: Bytes, volume: Bytes) -> String {
     let (device, vg) = (id.device(), id.vg());
     format!(
         "{} has {has}, and by LVM's metadata {id} has {volume}: LVM may give the rest to another volume, and each would \
-         overwrite the other. Create and extend nothing in {vg} before that is mended. If somebody restored older \
+         overwrite the other. Create and extend nothing in {vg} until this is repaired. If somebody restored older \
          metadata, restore the newest that LVM kept (`vgcfgrestore --list {vg}`, `vgcfgrestore --file FILE {vg}`). \
          Only if an lvreduce was cut short, end what uses the volume, and run `lvchange --refresh {id}`: the device \
          then ends where the volume does",

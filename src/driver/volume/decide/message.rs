@@ -200,7 +200,7 @@ impl Reason {
                 "LVM puts {id} back to one of its snapshots when {id} is next activated (lvconvert --merge, `lvs -a -o \
                  +lv_merging {vg}`). Then all that was written to it since that snapshot is gone, so no pod gets it to \
                  write. To have LVM do that now, end what uses it, and run `{}`. A pod with readOnly still reads what \
-                 it holds: copy first what is to stay",
+                 it holds: first copy the data that must stay",
                 anew(id, None)
             ),
             Self::MergeFailed => format!(
