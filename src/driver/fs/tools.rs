@@ -18,7 +18,8 @@ const EXT4: &str = "-q -m 0 -O metadata_csum -E nodiscard,lazy_itable_init=1,laz
 /// Options of mkfs.xfs and mkfs.btrfs: do not discard.
 const XFS_AND_BTRFS: &str = "-q -K";
 
-/// Runs mkfs on a blank device. `again`: the device may hold what a killed mkfs left, and mkfs may overwrite that.
+/// Runs mkfs on a blank device. `again`: the device may hold what a killed mkfs left, or the noise of a fresh LUKS2
+/// device, and mkfs may overwrite that. mkfs opens the device exclusively, and inherits `lock`.
 pub fn mkfs(
     host: &Host,
     permit: Permit,

@@ -162,14 +162,14 @@ impl Command {
 
     /// Gives the tool this open file as its standard input, which is /dev/null otherwise.
     ///
-    /// A tool inherits a lock file in this way: then the lock lasts as long as the tool, even if the driver is killed.
-    /// The lock file is empty, so the tool reads the same as from /dev/null.
+    /// A tool inherits a lock in this way: then the lock lasts as long as the tool, even if the driver is killed. A
+    /// lock is a directory, of which the tool can read nothing.
     pub fn stdin(mut self, file: Arc<File>) -> Self {
         self.stdin = Some(file);
         self
     }
 
-    /// Lets the tool inherit a lock file, if its standard input is needed for another file.
+    /// Lets the tool inherit a lock, if its standard input is needed for another file.
     pub fn holds(mut self, file: Arc<File>) -> Self {
         self.held = Some(file);
         self

@@ -23,7 +23,8 @@ const PATIENCE: u32 = 4;
 
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Mounts a device with mount(8). If mount(8) fails or is stopped, undoes a mount that it has left.
+/// Mounts a device with mount(8), and compares what is mounted with `source`. If mount(8) fails or is stopped, or
+/// something else is mounted, undoes the mount.
 pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Result<()> {
     let Source { id, node, .. } = *source;
     let fs = source.filesystem.fs;
@@ -89,8 +90,8 @@ fn advice(source: &Source, error: &ToolError, said: &str) -> Option<String> {
     })
 }
 
-/// Checks that the wanted filesystem was mounted, and unmounts any other. mount(8) opens the device by name, and the
-/// name may mean another device by now, or the device may hold another filesystem.
+/// Checks that the wanted filesystem was mounted, and writable if that is wanted. Unmounts anything else. mount(8)
+/// opens the device by name, and the name may mean another device by now, or the device may hold another filesystem.
 fn require_mounted(host: &Host, source: &Source, dir: &Path) -> Result<()> {
     let id = mounted_at(host.kernel, dir)?;
     let table = Table::read(host.kernel)?;
@@ -163,11 +164,11 @@ fn is_btrfs(kernel: &Kernel, source: &Source) -> bool {
     })
 }
 
-/// Binds the mount `from` to `dir` with these [restrictions](super::restrictions) from the beginning. A failure leaves
-/// no mount.
+/// Binds the mount `from` to `dir` with these [restrictions](super::restrictions) from the beginning. Starts a process
+/// only if they are not those of `from`. A failure leaves no mount.
 pub fn bind(host: &Host, from: &Row, dir: &Path, flags: MsFlags, lock: &Lock) -> Result<()> {
     let at = &from.mount_point;
-    // A plain bind gets the flags of `from`, and asks no disk.
+    // A plain bind asks no disk.
     let bound = if flags == from.restrictions() {
         host.kernel.bind(at, from.id, dir)
     } else {

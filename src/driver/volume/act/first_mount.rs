@@ -43,7 +43,8 @@ pub fn first_mount(
     // e2fsck and mount(8) claim the device themselves. After `make`, the claim is gone already.
     seen.release_claim();
     let mut remarks = Vec::from_iter(first.prepare()?);
-    // The device is pinned and the volume is locked: the only possible change is a new user of the device.
+    // The device is pinned and the volume is locked, so only a new user can have come. `mount` compares the UUID once
+    // more.
     if seen.took_long() && !seen.is_still_free()? {
         return Ok(Step::LookAgain("it has another user"));
     }
@@ -154,9 +155,9 @@ impl FirstMount<'_> {
         Ok(self.record_and_grow())
     }
 
-    /// Records a filesystem that has just been mounted, and grows it if it is smaller than its device. A filesystem that
-    /// this call has made is recorded already, and fills its device. The volume is mounted with its data, so a failure
-    /// is only a warning, and the pod starts. Returns the warnings.
+    /// Records a filesystem that has just been mounted, and grows it if it is smaller than its device. A filesystem
+    /// that this call has made is recorded already, and fills its device. The volume is mounted with its data, so a
+    /// failure is only a warning, and the pod starts. Returns the warnings.
     fn record_and_grow(&self) -> Vec<String> {
         let Subject { host, id, .. } = self.job.subject;
         let (how, volume) = (&self.how, &self.volume);

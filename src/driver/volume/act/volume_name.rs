@@ -8,9 +8,9 @@ use crate::volume::job::Job;
 use crate::volume::subject::Subject;
 
 impl Job<'_> {
-    /// Writes the tag with kubelet's name before the mount, if the last unmount may deactivate the volume: because the
-    /// config says so, or because nodes share the group. A failure is only logged. `known`: LVM's row of the volume, if
-    /// LVM was asked.
+    /// Writes the tag with kubelet's name, if the last unmount may deactivate the volume: because the config says so,
+    /// or because nodes share the group. A failure is only logged. `known`: LVM's row of the volume, if LVM was asked.
+    /// With `None`, LVM is asked if the config has `deactivate`, or if this node has lvmlockd.
     pub fn tag_kubelets_name_if_needed(&self, known: Option<&Volume>) {
         let Subject { host, config, .. } = self.subject;
         let may_be = config.deactivate || lvm::has_lvmlockd(host);

@@ -25,8 +25,8 @@ pub enum Level {
     Content,
     /// The content of the device inside an encrypted volume that is open.
     Inside,
-    /// The free space in which to create the volume. Looked at under the group's lock, since another call can take the
-    /// space.
+    /// The free space in which to create the volume. A call looks at it under the group's lock, since another call
+    /// can take the space.
     Room,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! | the volume | locks taken | then |
 //! |---|---|---|
-//! | active; by the kernel's tables, nothing is to be done or the call is refused | none | the decision stands |
+//! | active; by the kernel's tables, nothing is to be done or the call is refused | none, but a person's look takes the volume's | the decision stands |
 //! | active | the volume's | the look begins again, unless a command brings its lists |
 //! | active, and to grow | the group's, too, until LVM has extended the volume | LVM is asked |
 //! | not active | none | LVM is asked whether to activate, create or refuse it |
@@ -64,8 +64,9 @@ impl HeldLocks {
 }
 
 /// Looks at a volume until the decision needs no more facts. Waits up to `patience` for each lock that is not held yet,
-/// then looks again. Takes no lock if nothing is to be done. Takes none either if the volume is to be created: then the
-/// decision is [`Decision::Look`], and the caller takes the group's lock.
+/// then looks again: if a call is to do something with an active volume, the look that decides this began under the
+/// volume's lock, which `holding` has. Takes no lock if nothing is to be done. Takes none either if the volume is to be
+/// created: then the decision is [`Decision::Look`], and the caller takes the group's lock.
 pub fn look_under_lock<'a>(
     subject: Subject<'a>,
     mut asker: Asker<'a>,
@@ -140,7 +141,7 @@ fn with_locks(
     } else if seen.asker.is_person || holding.group.is_some() {
         Level::Room
     } else {
-        // The free space is looked at only under the group's lock.
+        // A call looks at the free space only under the group's lock.
         Level::Inside
     };
     seen.settle_up_to(most, wish)
