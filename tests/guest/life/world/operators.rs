@@ -238,10 +238,17 @@ impl World {
         let used = there
             .any(|slot| self.slots[slot].is_some_and(|lv| self.is_alive(lv) || self.is_open(lv)));
         if !used && self.ill[disk] == Ill::No {
-            // A disk that udev still looks at shows LVM no group.
-            let seen = || std::process::Command::new("vgs").arg(group).output();
+            // A disk that udev still looks at shows LVM no group. LVM's hints were perhaps made while the disk was gone.
             eventually("its group", || {
-                seen().is_ok_and(|seen| seen.status.success())
+                let mut vgs = std::process::Command::new("vgs");
+                let is_seen = vgs
+                    .arg(group)
+                    .output()
+                    .is_ok_and(|seen| seen.status.success());
+                if !is_seen {
+                    run("pvscan", &["-qq", "--cache"]);
+                }
+                is_seen
             });
             run("vgchange", &["-qq", "-an", group]);
             if disk == 0 {
