@@ -61,8 +61,8 @@ host() {
         hyperfine --shell none --style basic --warmup 10 --runs "${ROUNDS:-201}" \
             --export-csv "$DIR/times" "$DIR/floor" "$DIR/lvm $(printf '%q ' "${call[@]}")" \
             > /dev/null 2>&1
-        # The sixth column from the end is the median, in seconds.
-        awk -F, 'NR > 1 { printf "%44.3f ms (%s)\n", $(NF - 3) * 1000, NR == 2 ? "floor" : "driver" }' "$DIR/times"
+        # The fifth column from the end is the median, in seconds: `median,user,system,min,max`.
+        awk -F, 'NR > 1 { printf "%44.3f ms (%s)\n", $(NF - 4) * 1000, NR == 2 ? "floor" : "driver" }' "$DIR/times"
     done <<< "$CALLS"
 }
 

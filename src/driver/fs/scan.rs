@@ -212,14 +212,14 @@ impl Examination {
     }
 }
 
-/// The places within `between` where an ext that was made on a device of `size` bytes keeps copies of its superblock.
-/// Each place is a page; the places are in ascending order. There are a few hundred at most, so a disk reads them in
-/// seconds.
+/// The pages within `between` that may hold a copy of the superblock of an ext that was made on a device of `size`
+/// bytes, in ascending order. There are a few hundred at most, so a disk reads them in seconds.
 ///
-/// With `sparse_super`, ext keeps copies at the beginning of group 1 and of each group whose number is a power of 3, 5
-/// or 7. Without it, in every group. With `sparse_super2`, in group 1 and in the last group. This assumes mke2fs's own
-/// size of a group: one block of bitmap describes it. Not covered: other sizes (`mke2fs -g`, `-N`), filesystems of one
-/// group, and `-E num_backup_sb=0`.
+/// For each block size of ext, these are the pages at the beginning of group 1, of the groups whose number is a power
+/// of 3, 5 or 7, and of the last two groups. With `sparse_super`, an ext keeps copies in group 1 and in the groups of
+/// these powers; with `sparse_super2`, in group 1 and in the last group; without both, in every group, so these pages
+/// are enough. This assumes mke2fs's default size of a group, which one block of bitmap describes. Not covered: other
+/// sizes (`mke2fs -g`, `-N`), filesystems of one group, and `-E num_backup_sb=0`.
 ///
 /// With [`Past::Nothing`], also the places of xfs and btrfs.
 fn places(size: u64, past: Past, between: &Range<u64>) -> Vec<Range<u64>> {

@@ -49,9 +49,9 @@ impl Kernel {
     /// Takes the flock(2) on `path`, and makes `path` and its parent if they are missing. `None`: somebody holds the
     /// lock.
     ///
-    /// `path` is a directory, because of SELinux, which closes an inherited file in a tool whose domain may not read
-    /// the file. LVM, mkfs and mount make files in /run, so their domains may read a directory that has the label of
-    /// /run.
+    /// A tool that the driver runs can inherit the lock's open descriptor, and then keeps the lock. SELinux closes a
+    /// descriptor of a file that the tool's domain may not read. So `path` is a directory, which gets the label of
+    /// /run: LVM, mkfs and mount make files in /run, so their domains may read such a directory.
     pub fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
         loop {
             let mut private = DirBuilder::new();

@@ -27,7 +27,8 @@ pub enum Fault {
     Returned,
 }
 
-/// All disks with a fault that belong to a group, or are copies of such a disk.
+/// The disks of all groups that have a fault. A copy of a group's disk counts as one, even if the group's own disk is
+/// well.
 pub fn disks(host: &Host) -> Result<Vec<Disk>> {
     let fields = "pv_name,vg_name,pv_duplicate,pv_missing,dev_size";
     // Without --all, LVM does not list duplicates.

@@ -23,7 +23,7 @@ pub struct Listed {
 /// must not hide the others.
 ///
 /// # Errors
-/// LVM does not answer for any group.
+/// LVM answers neither for all groups at once nor for a single one.
 pub fn list(host: &Host) -> Result<Listed> {
     let at_once = || -> Result<Listed> {
         let (volumes, groups) = (all_volumes(host)?, all_groups(host)?);

@@ -200,8 +200,8 @@ impl Table {
         self.rows.iter().find(|row| row.id == id)
     }
 
-    /// Whether both mounts are at the same directory. If a directory is bound to several places, each of them shows a
-    /// copy of each mount in it, under another path.
+    /// Whether both mounts are at the same directory. If a directory is bound to several places, each of them may show
+    /// a copy of each mount in it, under another path.
     pub fn are_at_one_place(&self, one: &Row, other: &Row) -> bool {
         match (self.place(one), self.place(other)) {
             (Some(one), Some(other)) => one == other,

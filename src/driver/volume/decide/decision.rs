@@ -8,8 +8,7 @@ use super::uses::Elsewhere;
 use crate::mount::Row;
 use crate::names::{Bytes, Filesystem};
 
-/// How deep a look goes. A look goes through the levels in this order, and each level costs more than the one before
-/// it.
+/// How deep a look goes. A look can be told to end before each level that comes after a given one in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub enum Level {
     Uses,

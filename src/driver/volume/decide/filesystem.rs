@@ -13,8 +13,8 @@ use crate::lvm::Volume;
 use crate::names::{Bytes, Filesystem, FsType};
 use crate::volume::device::Failure;
 
-/// A filesystem that leaves at least this many bytes of its device unused is to be grown. Alignment and whole block
-/// groups leave less than this.
+/// A filesystem that leaves at least this many bytes of its device unused is to be grown. Alignment leaves less than
+/// this. An ext leaves more if its last group would be too small: then its tool runs in vain at a first mount.
 const WORTH_GROWING: u64 = 1 << 20;
 
 /// Decides for a device that is claimed: by a mount in another mount namespace, or by an unknown user.

@@ -149,8 +149,8 @@ fn require_allowed(size: Bytes, wish: &Wish) -> Result<(), Reason> {
     }
 }
 
-/// Fails if the group has too little room, or if less than the reserve would remain of `free`, the group's whole free
-/// space.
+/// Fails if too little room is free on the disks that fit, or if less than the reserve would remain of `free`, the
+/// group's whole free space.
 fn require_room(needed: Needed, free: Bytes, wish: &Wish) -> Result<(), Reason> {
     let (more, reserve) = (needed.more, wish.group.reserve);
     if needed.free < more {
