@@ -208,7 +208,10 @@ impl World {
                 if self.lvs[lv].record != Record::Right && !place.encrypted {
                     self.adopt(slot);
                 }
-                self.up(2 * slot, false, None);
+                // An operator may have to mend first what killed calls have left.
+                for _ in 0..3 {
+                    self.up(2 * slot, false, None);
+                }
                 assert!(
                     matches!(self.pods[2 * slot], Pod::Up { .. }),
                     "{}: {:?}",
