@@ -15,8 +15,8 @@ use crate::volume::{
 };
 
 /// `expandfs <options> <device> <dir> <new> <old>` and `expandvolume <options> <dir> <new> <old>`: makes the volume and
-/// the filesystem on it at least as large as the call wants, while it is mounted. Never shrinks, and may be repeated. Each of the two
-/// call-outs does all of this, because kubelet's controller never calls `expandvolume`.
+/// the filesystem on it at least as large as the call wants, while it is mounted. Never shrinks, and may be repeated.
+/// Each of the two call-outs does all of this, because kubelet's controller never calls `expandvolume`.
 pub fn run(job: &Job) -> Result<Reply> {
     let grown = job.conduct(|seen, decision, locks| {
         grow_all(job, &seen.facts, &decision, locks).map(Step::Done)
@@ -141,7 +141,7 @@ fn extend(job: &Job, facts: &Facts, device: &Device, size: Bytes, lock: &Lock) -
     Ok(())
 }
 
-/// Makes the device inside an encrypted volume as large as the volume.
+/// Makes the device inside an encrypted volume as large as the volume is, less its header.
 fn grow_inside(subject: Subject, inside: &Device, lock: &Lock) -> Result<()> {
     let Subject { host, id, .. } = subject;
     let name = &crypt::name_of(&inside.lv_uuid);

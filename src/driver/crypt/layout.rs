@@ -144,7 +144,7 @@ impl KeyslotArea {
 }
 
 impl Keyslot {
-    /// The part of the slot's area in which the encrypted key is. `None`: see [`KeyslotArea::place`].
+    /// The part of the slot's area in which the encrypted key is. `None`: its numbers are no place on a device.
     pub fn key(&self) -> Option<Range<u64>> {
         let Range { start, end } = self.area.place()?;
         let size = self.key_size.checked_mul(STRIPES)?;

@@ -35,7 +35,8 @@ pub fn volume_below(
     Some((LvUuid::of(uuid), on))
 }
 
-/// All devices whose names begin as the driver's names for devices inside encrypted volumes do.
+/// All devices in /dev/mapper whose names begin with [`PREFIX`], as the driver names the devices inside encrypted
+/// volumes.
 pub fn all_open(kernel: &Kernel) -> Vec<DeviceNumber> {
     let dir = Path::new("/dev/mapper");
     let names = kernel.entries(dir).filter(|name| name.starts_with(PREFIX));

@@ -20,7 +20,8 @@ use crate::reply::Status;
 
 /// Collects the fields of one call, and writes them as one entry at the call's end.
 ///
-/// The log never makes a call fail or wait: an entry that cannot be written at once is dropped.
+/// The log never makes a call fail. An entry that a socket or a FIFO does not take at once is dropped. Only a log file
+/// on a disk that hangs makes the call wait.
 pub struct Log {
     started: Instant,
     subject: RefCell<Fields>,

@@ -39,8 +39,8 @@ impl Kernel {
         mount_id_of(&open_path(path)?)
     }
 
-    /// Asks the filesystem of the mount with this id, which is at `path`, for its root. ESTALE: another mount is on top
-    /// of it.
+    /// Asks the filesystem of the mount with this id, which is at `path`, for its root. ESTALE: the path is on
+    /// another mount now.
     pub fn ask_mount(&self, path: &Path, mount_id: u64) -> io::Result<()> {
         open_mount(path, mount_id)?.metadata().map(drop)
     }

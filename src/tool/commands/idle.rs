@@ -81,8 +81,8 @@ fn is_missing(seen: &SeenVolume) -> bool {
     seen.facts.device.is_none() && matches!(seen.facts.lvm, Some(Lvm::NoVolume))
 }
 
-/// Why the volume is not ready: its users, an open encryption, a shared group. Without any of these, why nobody could
-/// use the volume now.
+/// Everything that keeps the volume from being ready: its users and a shared group; if it has no users, also an open
+/// LUKS2 device. If none of these is there: why nobody could use the volume now.
 fn obstacles(host: &Host, seen: &SeenVolume) -> Vec<Obstacle> {
     let (facts, id) = (&seen.facts, &seen.facts.id);
     let is_unknown = matches!(seen.decision, Decision::Refuse(Reason::Unknown));

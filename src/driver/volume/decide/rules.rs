@@ -289,7 +289,7 @@ pub fn require_lease(locks: &LeaseState, vg: &VgName, is_active: bool) -> Result
     }
 }
 
-/// Decides for a volume that is to have this size, and its filesystem with it.
+/// Decides for a call that wants the volume and its filesystem to have at least `size`.
 fn of_growth(facts: &Facts, volume: &Volume, size: Bytes, wish: &Wish) -> Ruling {
     let Some(ground) = &facts.ground else {
         return Ok(Decision::Look(Level::Ground));

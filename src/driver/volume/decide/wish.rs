@@ -27,7 +27,8 @@ pub struct Wish {
     pub by_hand: bool,
     /// Whether the volume is to be encrypted. `None`: a person asks, and the pod's options are not known.
     pub encrypted: Option<bool>,
-    /// Whether there is a passphrase: in the call, or in a file of the node.
+    /// Whether there is a passphrase: in the call, or in a file of the node. True also if a person asks and `attach` is
+    /// false, since kubelet may pass a passphrase then.
     pub has_key: bool,
     /// Whether the disk may be told which blocks of an encrypted volume are free.
     pub allow_discards: bool,

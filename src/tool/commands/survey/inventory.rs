@@ -96,7 +96,7 @@ impl<'a> Inventory<'a> {
         self.devices.get(&volume.id)
     }
 
-    /// The device that is mounted or can be mounted. If an encrypted volume is open: the device inside.
+    /// The device inside, if this is an encrypted volume that is open. Otherwise the device itself.
     pub fn top<'b>(&'b self, device: &'b Device) -> &'b Device {
         let is_its = |inside: &&Device| inside.target() == device.target();
         self.insides.iter().find(is_its).unwrap_or(device)
