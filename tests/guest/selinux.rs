@@ -62,8 +62,8 @@ fn the_tool_of_a_killed_call_keeps_the_lock() {
             !found.is_empty()
         });
         let pid = Pid::from_raw(found[0]);
-        // In this order: a tool that is stopped when its parent ends gets a SIGHUP from the kernel (setpgid(2),
-        // "orphaned").
+        // In this order: a tool that is stopped when its parent ends gets a SIGHUP from the kernel. Source: exit(3),
+        // "orphaned".
         call.kill();
         kill(pid, Signal::SIGSTOP).unwrap();
         node.refuses_mount(&volume, &[&format!("is held by {tool} (pid {pid}")]);

@@ -66,9 +66,7 @@ impl Scene {
                 // luksFormat had written noise, and no header or a part of one.
                 let is_new = self.call == Call::MountEncrypting && !stage.has_page;
                 assert!(is_new, "{reply:?}");
-                let id = format!("{}/{lv}", group.name);
-                run("wipefs", &["--all", &device]);
-                node.prints(&["allow-format", &id, "--yes"], "", 0);
+                give_up_header(node, &stage.volume);
             } else {
                 assert!(is_mended(&device, &reply), "the repeated call: {reply:?}");
             }
@@ -190,6 +188,13 @@ impl Stage {
         }
         Some(Scene::uuid(&self.volume.mounted()))
     }
+}
+
+/// An operator gives up a LUKS2 header that luksFormat has not written whole, and lets the driver make the volume anew.
+pub fn give_up_header(node: &Node, volume: &Volume) {
+    run("wipefs", &["--all", &volume.device()]);
+    let id = format!("{}/{}", volume.vg(), volume.lv());
+    node.prints(&["allow-format", &id, "--yes"], "", 0);
 }
 
 /// Removes the remains of a killed call as an operator does, whatever call it was. Returns false if the message names

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{PLACES, World};
-use crate::kills::trial::is_mended;
+use crate::kills::trial::{give_up_header, is_mended};
 use crate::life::oracle::{Holds, Lv, Record};
 use crate::life::player::{Ill, SLOTS};
 use crate::prelude::*;
@@ -23,7 +23,7 @@ impl World {
     }
 
     /// The same as `free_device`, of a volume that is not to be encrypted.
-    pub(super) fn free_plain(&self, slot: usize) -> Option<(usize, String)> {
+    fn free_plain(&self, slot: usize) -> Option<(usize, String)> {
         (!PLACES[slot].encrypted)
             .then(|| self.free_device(slot))
             .flatten()
@@ -285,9 +285,7 @@ impl World {
                 self.lv(slot).is_none_or(|lv| lv.files.is_empty()),
                 "{reply:?}"
             );
-            run("wipefs", &["--all", &volume.device()]);
-            let id = group.path(PLACES[slot].lv);
-            self.node.prints(&["allow-format", &id, "--yes"], "", 0);
+            give_up_header(&self.node, &volume);
             return true;
         }
         is_mended(&volume.device(), reply)
