@@ -58,6 +58,8 @@ impl Life<'_> {
             (self.recorded.is_some()).then(|| Disk::new(&format!("{name}-other"), 256 << 20));
         let record = self.record(other.as_ref(), lives);
         let kept = format!("/run/{name}.kept");
+        let backup = format!("/etc/lvm/backup/{name}");
+        let of_this_life = fs::read(&backup).unwrap();
         if let Some(other) = &other {
             run("cp", &["--sparse=always", &other.path(), &kept]);
         }
@@ -70,6 +72,8 @@ impl Life<'_> {
                     other.path()
                 ));
             }
+            // After an earlier cut, a mount may have put other tags there: those of a life that went on otherwise.
+            fs::write(&backup, &of_this_life).unwrap();
             let end = after(self, cut);
             *ends.borrow_mut().entry(end).or_default() += 1;
         });
