@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::crypt;
 use crate::fs::{
-    EXAMINE, Extent, FLUSH, SUPERBLOCK, alone::named, primary::read_primary, scan::examine,
+    EXAMINE, Extent, FLUSH, SUPERBLOCK, primary::read_primary, scan::examine, sole::sole_type,
 };
 use crate::host::{CLOSE_LAST, READ_DEVICES, Uncached, close_last, file_to_fill};
 use crate::mount::work_alone;
@@ -61,17 +61,17 @@ fn read_devices() -> Result<()> {
 fn read(device: &Uncached, words: &[&str]) -> Result<String> {
     let number = |word: &str| word.parse::<u64>().context("reading a number");
     match *words {
-        [EXAMINE, size, past, extent, ref flush @ ..] => {
+        [EXAMINE, size, remains, extent, ref flush @ ..] => {
             let flush = || match flush {
                 [] => Ok(()),
                 _ => device.flush().context("flushing the disk"),
             };
-            let (past, extent) = (past.parse().context("reading a time")?, extent.parse()?);
+            let (remains, extent) = (remains.parse().context("reading a time")?, extent.parse()?);
             flush()?;
             if extent == Extent::Cached {
                 device.fill_cache()?;
             }
-            let seen = examine(device, number(size)?, past, extent);
+            let seen = examine(device, number(size)?, remains, extent);
             flush()?;
             Ok(serde_json::to_string(&seen)?)
         }
@@ -82,7 +82,7 @@ fn read(device: &Uncached, words: &[&str]) -> Result<String> {
         [SUPERBLOCK, ref size @ ..] => {
             let mut found = read_primary(device)?;
             if let (Some(found), [size]) = (&mut found, size) {
-                found.alone = named(device, number(size)?, found)?;
+                found.sole_type = sole_type(device, number(size)?, found)?;
             }
             Ok(serde_json::to_string(&found)?)
         }

@@ -12,10 +12,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::process::{self, Command};
 
-use driver::fs::Past;
-use driver::fs::alone::named;
+use driver::fs::Remains;
 use driver::fs::primary::read_primary;
 use driver::fs::scan::{Examination, Extent, examine};
+use driver::fs::sole::sole_type;
 use driver::fs::superblock::{Family, Superblock};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use support::{needs, sh};
@@ -64,7 +64,7 @@ fn primary(file: &Sparse) -> Superblock {
 }
 
 fn seen(file: &Sparse, size: u64, lv_time: u64) -> Examination {
-    let seen = examine(&file.file, size, Past::Before(lv_time), Extent::Whole);
+    let seen = examine(&file.file, size, Remains::OlderThan(lv_time), Extent::Whole);
     assert_eq!(seen.unreadable, None);
     seen
 }
@@ -230,7 +230,7 @@ fn assert_blank(seen: &Examination) {
 /// The type that the driver names without blkid.
 fn alone(file: &Sparse, size: u64) -> Option<String> {
     let found = read_primary(&file.file).unwrap()?;
-    let fs = named(&file.file, size, &found).unwrap()?;
+    let fs = sole_type(&file.file, size, &found).unwrap()?;
     Some(fs.to_string())
 }
 

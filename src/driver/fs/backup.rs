@@ -9,7 +9,7 @@ use humantime::format_rfc3339_seconds;
 use serde::{Deserialize, Serialize};
 
 use super::ext::ext_backup;
-use super::past::Past;
+use super::remains::Remains;
 use super::superblock::{Fields, ReadAt, bytes};
 use crate::names::Shown;
 
@@ -46,11 +46,11 @@ impl Backup {
 
     /// Whether a removed volume may have left the backup: the backup was written before this volume was created. A time
     /// before September 2001 proves nothing: a clock without a battery begins at 1970.
-    pub(super) fn is_older(&self, past: Past) -> bool {
+    pub(super) fn is_older(&self, remains: Remains) -> bool {
         const FIRST: u64 = 1_000_000_000;
-        match past {
-            Past::Before(lv_time) => self.written < lv_time && self.written >= FIRST,
-            Past::Nothing => false,
+        match remains {
+            Remains::OlderThan(lv_time) => self.written < lv_time && self.written >= FIRST,
+            Remains::None => false,
         }
     }
 

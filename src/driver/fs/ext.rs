@@ -39,7 +39,7 @@ pub(super) fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         // `ext4_resize_fs`.
         step: blocks.of_group.saturating_mul(blocks.size),
         log: 0,
-        alone: None,
+        sole_type: None,
     })
 }
 

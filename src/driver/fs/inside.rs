@@ -1,8 +1,8 @@
 //! Signs of data that count only inside an encrypted volume, where a removed volume cannot have left them. These signs
 //! have no time, so on a plain volume a removed volume may have left them.
 
-use super::past::Past;
 use super::primary::{btrfs, xfs};
+use super::remains::Remains;
 use super::superblock::Fields;
 
 /// The offsets of the pages where xfs and btrfs keep copies of their superblocks on a device of `size` bytes.
@@ -24,8 +24,8 @@ pub(super) fn copies(size: u64) -> impl Iterator<Item = u64> {
 
 /// The content whose sign is at the beginning of `bytes`, which lie at `offset`. `None`: there is no sign, or the
 /// device is not inside an encrypted volume.
-pub(super) fn in_sector(bytes: &[u8], offset: u64, past: Past) -> Option<&'static str> {
-    if past != Past::Nothing {
+pub(super) fn in_sector(bytes: &[u8], offset: u64, remains: Remains) -> Option<&'static str> {
+    if remains != Remains::None {
         return None;
     }
     let fields = Fields(bytes);

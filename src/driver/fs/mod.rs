@@ -1,14 +1,14 @@
 //! Reads, makes, checks and grows the filesystem on a device. `volume/decide` decides what may be done.
 
-pub mod alone;
 mod backup;
 mod blkid;
 mod ext;
 mod inside;
-mod past;
 pub mod primary;
+mod remains;
 pub mod scan;
 mod signatures;
+pub mod sole;
 pub mod superblock;
 #[cfg(test)]
 mod tests;
@@ -23,7 +23,7 @@ pub const FLUSH: &str = "flush";
 
 pub use backup::Backup;
 pub use blkid::{Probed, has_several, probe, probe_filesystems};
-pub use past::Past;
+pub use remains::Remains;
 pub(crate) use scan::asked;
 pub use scan::{
     Examination, Extent, Opened, TINY, Unreadable, ZEROED, scan, superblock_of, superblock_of_new,

@@ -56,7 +56,7 @@ pub(super) fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
         // `XFS_MIN_AG_BLOCKS`.
         step: block_size.saturating_mul(64),
         log: log_of_xfs(fields, block_size)?,
-        alone: None,
+        sole_type: None,
     })
 }
 
@@ -101,6 +101,6 @@ pub(super) fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
         // Source: Linux' fs/btrfs/ioctl.c, `btrfs_ioctl_resize`.
         step: block_size,
         log: 0,
-        alone: None,
+        sole_type: None,
     })
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::backup::{Backup, is_unused};
 use super::inside;
-use super::past::Past;
+use super::remains::Remains;
 use super::signatures;
 use super::superblock::{ReadAt, Superblock, fill};
 use crate::host::{Command, Host, Pages};
@@ -90,18 +90,23 @@ pub type Opened<'a> = (&'a Arc<File>, &'a Path);
 /// everything written. lvcreate does not flush: after a power cut, data that lvcreate wiped could show again.
 pub fn scan(
     host: &Host,
-    (size, past): (Bytes, Past),
+    (size, remains): (Bytes, Remains),
     extent: Extent,
     flush: bool,
     claim: Opened,
 ) -> Result<Examination> {
-    let words = [size.get().to_string(), past.to_string(), extent.to_string()].into_iter();
+    let words = [
+        size.get().to_string(),
+        remains.to_string(),
+        extent.to_string(),
+    ]
+    .into_iter();
     let flush = flush.then(|| super::FLUSH.to_owned());
     asked(host, claim, super::EXAMINE, words.chain(flush))
 }
 
 /// Reads the superblock of the filesystem on a device. `None`: there is no valid superblock. With the device's `size`,
-/// also finds out whether the device holds nothing else: see [`Superblock::alone`].
+/// also finds out whether the device holds nothing else: see [`Superblock::sole_type`].
 pub fn superblock_of(
     host: &Host,
     size: Option<Bytes>,
@@ -135,7 +140,7 @@ pub(crate) fn asked<T: DeserializeOwned>(
 }
 
 /// Reads the head, the tail and every usual place of a backup superblock of `device`, which has `size` bytes.
-pub fn examine(device: &impl ReadAt, size: u64, past: Past, extent: Extent) -> Examination {
+pub fn examine(device: &impl ReadAt, size: u64, remains: Remains, extent: Extent) -> Examination {
     let mut seen = Examination {
         is_zero: true,
         ..Examination::default()
@@ -150,7 +155,7 @@ pub fn examine(device: &impl ReadAt, size: u64, past: Past, extent: Extent) -> E
     let tail = head.end.max(tail_start.saturating_sub(tail_start % PAGE))..size;
     let between = head.end..tail.start;
     let mut ranges = vec![head, tail];
-    ranges.extend(places(size, past, &between).into_iter().take(most));
+    ranges.extend(places(size, remains, &between).into_iter().take(most));
     let mut buffer = Pages::new(CHUNK);
     let buffer = buffer.bytes();
     for range in ranges {
@@ -162,7 +167,7 @@ pub fn examine(device: &impl ReadAt, size: u64, past: Past, extent: Extent) -> E
                 seen.unreadable = Some(Unreadable { offset, error });
                 return seen;
             }
-            seen.take(chunk, start, size, past);
+            seen.take(chunk, start, size, remains);
         }
     }
     for backup in [&mut seen.backup, &mut seen.older].into_iter().flatten() {
@@ -172,7 +177,7 @@ pub fn examine(device: &impl ReadAt, size: u64, past: Past, extent: Extent) -> E
 }
 
 impl Examination {
-    fn take(&mut self, chunk: &[u8], start: u64, size: u64, past: Past) {
+    fn take(&mut self, chunk: &[u8], start: u64, size: u64, remains: Remains) {
         const ZERO: [u8; SECTOR] = [0; SECTOR];
         for (index, sector) in chunk.chunks(SECTOR).enumerate() {
             if ZERO.starts_with(sector) {
@@ -187,11 +192,11 @@ impl Examination {
             }
             if self.signature.is_none() {
                 self.signature = signatures::in_sector(sector, offset, size)
-                    .or_else(|| inside::in_sector(bytes, offset, past))
+                    .or_else(|| inside::in_sector(bytes, offset, remains))
                     .map(|what| format!("{what} at byte {offset}"));
             }
             if let Some(found) = Backup::of(bytes, offset) {
-                self.take_backup(found, past);
+                self.take_backup(found, remains);
             }
         }
     }
@@ -199,8 +204,8 @@ impl Examination {
     /// Keeps two backups: the first that is older than the volume, and the first that is not. Compares each with the
     /// later backups of its kind. If a later backup has another UUID, two filesystems were here, and the kept backup
     /// does not count as unused.
-    fn take_backup(&mut self, found: Backup, past: Past) {
-        let first = if found.is_older(past) {
+    fn take_backup(&mut self, found: Backup, remains: Remains) {
+        let first = if found.is_older(remains) {
             &mut self.older
         } else {
             &mut self.backup
@@ -221,10 +226,10 @@ impl Examination {
 /// are enough. This assumes mke2fs's default size of a group, which one block of bitmap describes. Not covered: other
 /// sizes (`mke2fs -g`, `-N`), filesystems of one group, and `-E num_backup_sb=0`.
 ///
-/// With [`Past::Nothing`], also the places of xfs and btrfs.
-fn places(size: u64, past: Past, between: &Range<u64>) -> Vec<Range<u64>> {
+/// With [`Remains::None`], also the places of xfs and btrfs.
+fn places(size: u64, remains: Remains, between: &Range<u64>) -> Vec<Range<u64>> {
     let mut pages = copies_of_ext(size);
-    if past == Past::Nothing {
+    if remains == Remains::None {
         pages.extend(inside::copies(size));
     }
     pages
@@ -283,7 +288,7 @@ mod tests {
     fn places_are_apart_ascending_and_within() {
         for size in [0, 1, 512, 16 * MIB, 20 * MIB + 512, GIB, 16 * TIB, u64::MAX] {
             let between = (8 * MIB)..size.saturating_sub(8 * MIB);
-            let places = places(size, Past::Nothing, &between);
+            let places = places(size, Remains::None, &between);
             for place in &places {
                 assert!(place.start < place.end, "{size}: {place:?}");
                 assert!(
@@ -301,10 +306,10 @@ mod tests {
     fn copies_of_xfs_are_looked_for_only_inside_an_encrypted_volume() {
         // Where the second of 4 groups of an xfs begins, and no group of an ext that keeps a copy.
         let (size, copy) = (10 * TIB, 5 * TIB / 2);
-        for (past, want) in [(Past::Nothing, true), (Past::Before(0), false)] {
-            let places = places(size, past, &(0..size));
+        for (remains, want) in [(Remains::None, true), (Remains::OlderThan(0), false)] {
+            let places = places(size, remains, &(0..size));
             let is_looked_at = places.iter().any(|place| place.contains(&copy));
-            assert_eq!(is_looked_at, want, "{past:?}");
+            assert_eq!(is_looked_at, want, "{remains:?}");
         }
     }
 
@@ -319,7 +324,7 @@ mod tests {
                 written: 0,
                 is_unused: true,
             };
-            seen.take_backup(found, Past::Nothing);
+            seen.take_backup(found, Remains::None);
             let first = seen.backup.as_ref().map(|first| first.is_unused);
             assert_eq!(first, Some(want), "{uuid}");
         }
@@ -328,7 +333,7 @@ mod tests {
     #[test]
     fn even_a_huge_disk_is_asked_for_little() {
         for size in [TIB, 16 * TIB, 100 * TIB] {
-            let places = places(size, Past::Nothing, &(0..size));
+            let places = places(size, Remains::None, &(0..size));
             let bytes: u64 = places.iter().map(|place| place.end - place.start).sum();
             assert!(places.len() < 1500, "{size}: {} reads", places.len());
             assert!(bytes < 64 * MIB, "{size}: {bytes} bytes");
@@ -351,7 +356,7 @@ mod tests {
             ("btrfs, third", 256 * GIB),
             ("xfs, one of 16 groups", TIB),
         ];
-        let places = places(size, Past::Nothing, &(0..size));
+        let places = places(size, Remains::None, &(0..size));
         for (name, at) in cases {
             assert!(
                 places.iter().any(|place| place.contains(&at)),

@@ -78,8 +78,8 @@ pub struct Superblock {
     pub step: u64,
     /// The size of an xfs's log in bytes, which statfs(2) does not count.
     pub log: u64,
-    /// The filesystem's type, if it is certain that nothing else is on the device: see `alone::named`.
-    pub alone: Option<FsType>,
+    /// The filesystem's type, if it is certain that nothing else is on the device: see `sole::sole_type`.
+    pub sole_type: Option<FsType>,
 }
 
 impl Superblock {

@@ -192,7 +192,7 @@ fn beside_volumes(inventory: &Inventory, choice: &Choice) -> Vec<Finding> {
 /// The result for a volume that was not named itself. `None`: it is a pool.
 fn one_of_many(inventory: &Inventory, volume: &Volume, request: Request) -> Option<Checked> {
     let (health, _) = Health::of(inventory, volume, Some(request));
-    let (word, is_ours, is_ill) = (health.word(), health.is_ours, health.is_ill());
+    let (word, is_ours, is_ill) = (health.word(), health.is_ours, health.has_fault_or_refusal());
     let verdict = health.verdict?;
     let is_well = verdict.is_good() && !is_ill;
     let is_elsewhere = verdict.is_refused() && !verdict.would_not_mount();

@@ -166,7 +166,7 @@ fn add_volumes(metrics: &mut Metrics, inventory: &Inventory) {
         let labels = [volume.id.vg().as_str(), volume.id.lv().as_str()];
         let flag = |yes| f64::from(u8::from(yes));
         metrics.add(Metric::VolumeSizeBytes, &labels, line.size_bytes as f64);
-        if line.is_told {
+        if line.is_in_metrics {
             metrics.add(Metric::VolumeHealthy, &labels, flag(line.health == OK));
         }
         if volume.is_pool() {
@@ -188,7 +188,7 @@ fn add_volumes(metrics: &mut Metrics, inventory: &Inventory) {
         };
         metrics.add(Metric::VolumeActive, &labels, flag(line.active));
         metrics.add(Metric::VolumePods, &labels, line.pods.len() as f64);
-        if line.is_told {
+        if line.is_in_metrics {
             let [vg, lv] = labels;
             let labels = [vg, lv, verdict.word(), verdict.why().unwrap_or_default()];
             metrics.add(Metric::NextMountRefused, &labels, flag(is_refused(&line)));

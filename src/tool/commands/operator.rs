@@ -91,7 +91,7 @@ fn opened_by_operator(host: &Writing, seen: &SeenVolume) -> Result<Option<Device
         &seen.decision,
         Decision::Open { .. }
             | Decision::Refuse(
-                Reason::Below { .. }
+                Reason::PartOfDevice { .. }
                     | Reason::Other { .. }
                     | Reason::Header { .. }
                     | Reason::Inside { .. }

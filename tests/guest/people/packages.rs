@@ -69,8 +69,8 @@ impl Debian {
     /// Runs dpkg, which must fail and say this.
     fn fails(args: &[&str], words: &str) {
         let (done, said) = Self::tries(args);
-        let is_told = !done && said.contains(words);
-        assert!(is_told, "dpkg {args:?}: {done} {said}");
+        let is_in_metrics = !done && said.contains(words);
+        assert!(is_in_metrics, "dpkg {args:?}: {done} {said}");
     }
 
     fn installs(package: &Path) -> String {

@@ -131,8 +131,8 @@ fn one_volume_is_a_story_whatever_it_is_called() {
             "Last calls",
             "bind from ",
         ] {
-            let is_told = story.contains(words) && code == 0;
-            assert!(is_told, "{name}: {words}: {story}");
+            let is_in_metrics = story.contains(words) && code == 0;
+            assert!(is_in_metrics, "{name}: {words}: {story}");
         }
         let (checked, code) = node.says(&["check", name]);
         let is_its = checked.starts_with("told-of/data\n") && code == 0;

@@ -10,8 +10,8 @@ use std::io::{self, ErrorKind, Write};
 
 use super::Backup;
 use super::ext::ext_backup;
-use super::past::Past;
 use super::primary::read_primary;
+use super::remains::Remains;
 use super::scan::{Examination, Extent, examine};
 use super::superblock::{Condition, Family, ReadAt, Superblock};
 
@@ -83,7 +83,7 @@ impl<'a> Device<'a> {
     }
 
     fn examined(&self, lv_time: u64) -> Examination {
-        examine(self, self.size, Past::Before(lv_time), Extent::Whole)
+        examine(self, self.size, Remains::OlderThan(lv_time), Extent::Whole)
     }
 }
 
@@ -125,7 +125,7 @@ fn a_whole_superblock_is_read() {
         largest: None,
         step: 128 * MIB,
         log: 0,
-        alone: None,
+        sole_type: None,
     };
     let other = |family, size, sector, step| Superblock {
         family,
@@ -340,7 +340,7 @@ fn a_look_for_marks_reads_a_part_of_each_end() {
         (20 * MIB - MARKED, true),
     ] {
         let device = Device::with(at, b"x");
-        let seen = examine(&device, device.size, Past::Before(0), Extent::Marks);
+        let seen = examine(&device, device.size, Remains::OlderThan(0), Extent::Marks);
         assert_eq!(!seen.is_zero, is_read, "{at}");
     }
 }
@@ -372,7 +372,7 @@ fn a_backup_counts_if_it_is_as_young_as_the_volume() {
     };
     assert_eq!(seen(1_700_000_000), (Some(backup.clone()), None));
     assert_eq!(seen(1_700_000_001), (None, Some(backup.clone())));
-    let inside = examine(&device, device.size, Past::Nothing, Extent::Whole);
+    let inside = examine(&device, device.size, Remains::None, Extent::Whole);
     assert_eq!(inside.backup.as_ref(), Some(&backup));
     // A time by a clock that has begun at 1970 counts as no time.
     let begun_anew = Device::with(8 * MIB + 1024, &of_1970).examined(1_700_000_001);

@@ -8,7 +8,7 @@ use nix::libc::{EINVAL, ENOENT, ESTALE};
 use super::encrypted::{self, close};
 use super::first_mount::first_mount;
 use super::make::make;
-use super::release::{OF_LOOKS, give_up};
+use super::release::{LONGEST_LOOK, give_up};
 use crate::host::Kernel;
 use crate::mount::{bind, make_dirs, mounted_at, restrict};
 use crate::reply::Reply;
@@ -30,7 +30,7 @@ pub fn bring_up(job: &Job) -> Result<Reply> {
     match mounted {
         Ok(warnings) => Ok(Reply::success().with_message(&warnings.join("; "))),
         Err(error) => {
-            take_back(job.subject, &new_dirs);
+            undo(job.subject, &new_dirs);
             Err(error)
         }
     }
@@ -50,14 +50,14 @@ fn make_missing<'a>(kernel: &Kernel, dir: &'a Path, new: &mut Vec<&'a Path>) -> 
 
 /// After a failed call: removes the directories that it made, and closes the volume. Deactivates the volume if its group
 /// is shared.
-fn take_back(subject: Subject, new_dirs: &[&Path]) {
+fn undo(subject: Subject, new_dirs: &[&Path]) {
     let Subject { host, .. } = subject;
     for dir in new_dirs {
         // Fails, rightly, if somebody has put something there.
         let _ = host.kernel.remove_dir(dir);
     }
     // Waits for a look at the volume to end. Another call that works on the volume closes it itself.
-    if let Err(error) = close(subject, OF_LOOKS) {
+    if let Err(error) = close(subject, LONGEST_LOOK) {
         host.log.about("left-open", &format!("{error:#}"));
     }
     give_up(subject);

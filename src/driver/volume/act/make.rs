@@ -35,10 +35,10 @@ pub fn make(
     let on = match begun.still_as_seen(seen) {
         Ok(Some(on)) => on,
         Ok(None) => {
-            begun.take_back()?;
+            begun.remove_tag_of_mkfs()?;
             return Ok(Step::LookAgain("it has changed before mkfs"));
         }
-        Err(error) => return Err(after_undo(error, begun.take_back())),
+        Err(error) => return Err(after_undo(error, begun.remove_tag_of_mkfs())),
     };
     seen.release_claim();
     let is_again = matches!(how, Making::Plain { again: true } | Making::Inside);
@@ -51,7 +51,7 @@ pub fn make(
     match made {
         Ok(on) => begun.record_made(on).map(Step::Done),
         Err(error) if !is_again && begun.is_untouched(&error) => {
-            Err(after_undo(error, begun.take_back()))
+            Err(after_undo(error, begun.remove_tag_of_mkfs()))
         }
         Err(error) => Err(error),
     }
@@ -138,7 +138,7 @@ impl<'a> Begun<'a> {
     }
 
     /// Removes the tag of a mkfs that has written nothing, unless an earlier mkfs set it.
-    fn take_back(&self) -> Result<()> {
+    fn remove_tag_of_mkfs(&self) -> Result<()> {
         if self.is_repeated {
             return Ok(());
         }

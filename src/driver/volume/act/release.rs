@@ -16,7 +16,7 @@ use crate::volume::subject::Subject;
 
 /// `status` and the metrics hold the lock of one volume for less than this time. If the lock is still held after it, a
 /// call holds the lock.
-pub const OF_LOOKS: Duration = Duration::from_secs(5);
+pub const LONGEST_LOOK: Duration = Duration::from_secs(5);
 
 /// Deactivates the volumes that `volume` names, as [`release`] does. `volume` is kubelet's name of a volume, or a
 /// device that a person names.
@@ -44,7 +44,7 @@ pub fn release_named(host: &Host, config: &Config, volume: &str, asked: bool) ->
 /// Deactivates a volume of a shared group that could not be mounted here, since its pod may go to another node.
 /// If another call works on the volume, the volume stays active.
 pub fn give_up(subject: Subject) {
-    if let Err(error) = release(subject, false, OF_LOOKS) {
+    if let Err(error) = release(subject, false, LONGEST_LOOK) {
         subject.host.log.about("left-active", &format!("{error:#}"));
     }
 }
@@ -73,7 +73,7 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
     let patience = if volume.is_some() {
         patience
     } else {
-        patience.min(OF_LOOKS)
+        patience.min(LONGEST_LOOK)
     };
     let held = match lock::hold(kernel, target, patience) {
         // The call that has the lock brings the volume up for the next pod, or deactivates it itself. The end of this

@@ -12,8 +12,8 @@ use super::decision::{Decision, Level, Making, Ruling};
 use super::doubt::Doubt;
 use super::facts::{Content, Decrypted, Facts};
 use super::filesystem::{
-    of_claimed, of_filesystem, permit_make, require_for_mkfs, require_kind, require_type,
-    require_writable,
+    of_claimed, of_filesystem, permit_make, require_encryption_as_asked, require_for_mkfs,
+    require_type, require_writable,
 };
 use super::luks::{require_cipher, require_no_reencryption, require_table, tells_too_much};
 use super::reason::Reason;
@@ -146,7 +146,7 @@ fn made_again(facts: &Facts, uuid: Option<&str>, volume: &Volume, wish: &Wish) -
     let making = volume.record.making_in_luks();
     let fs = making.and_then(|(fs, _)| FsType::parse(fs).ok());
     let fs = wish.fs.or(fs).unwrap_or(wish.default_fs);
-    require_kind(true, wish)?;
+    require_encryption_as_asked(true, wish)?;
     require_for_mkfs(facts, volume, wish)?;
     match uuid {
         Some(uuid) => encrypt(facts, fs, Some(uuid.to_owned()), wish),
@@ -174,7 +174,7 @@ fn require_key(wish: &Wish) -> Result<(), Reason> {
 fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling {
     let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());
     let is_mounted = facts.is_mounted_here();
-    require_kind(true, wish)?;
+    require_encryption_as_asked(true, wish)?;
     require_no_reencryption(header)?;
     require_cipher(header)?;
     require_room_for_data(header, volume)?;

@@ -34,7 +34,7 @@ pub fn of_claimed(
         let user = users(facts).into_iter().next();
         return Err(user.map_or(Reason::InUse(Vec::new()), Reason::from));
     };
-    require_kind(volume.record.luks.is_some(), wish)?;
+    require_encryption_as_asked(volume.record.luks.is_some(), wish)?;
     require_type(filesystem.fs.as_str(), wish)?;
     if openers.has_errors && is_harmed(Failure::Errors, wish) {
         let place = Place::Elsewhere(openers.elsewhere);
@@ -164,7 +164,7 @@ fn waits(facts: &Facts, volume: &Volume) -> bool {
 
 /// Fails if the call wants an encrypted volume and this one is plain, or the other way round. `is_encrypted`: whether
 /// this one is encrypted, by LVM's tags or by the mounted device.
-pub fn require_kind(is_encrypted: bool, wish: &Wish) -> Result<(), Reason> {
+pub fn require_encryption_as_asked(is_encrypted: bool, wish: &Wish) -> Result<(), Reason> {
     match (wish.purpose, wish.encrypted) {
         (Purpose::Filesystem, Some(false)) if is_encrypted => Err(Reason::Encrypted),
         (Purpose::Filesystem, Some(true)) if !is_encrypted => Err(Reason::NotEncrypted),

@@ -50,11 +50,11 @@ impl Reason {
                      not need that, run `swapoff {device}`"
                 )
             }
-            Self::Below {
+            Self::PartOfDevice {
                 unlocked: Some(unlocked),
                 ..
             } => opened_by_hand(id, unlocked),
-            Self::Below {
+            Self::PartOfDevice {
                 holders,
                 unlocked: None,
             } => format!(

@@ -36,8 +36,7 @@ pub enum Reason {
     NotItsDevice(String),
     AnotherIsThere(Occupied),
     Swap,
-    #[strum(serialize = "part-of-device")]
-    Below {
+    PartOfDevice {
         holders: Vec<String>,
         unlocked: Option<Unlocked>,
     },

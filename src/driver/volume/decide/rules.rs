@@ -5,7 +5,7 @@
 use super::content::of_content;
 use super::decision::{Decision, Level, Ruling};
 use super::facts::{Facts, Lvm};
-use super::filesystem::{is_harmed, require_kind, require_type};
+use super::filesystem::{is_harmed, require_encryption_as_asked, require_type};
 use super::listed::by_listing;
 use super::reason::Reason;
 use super::space::{absent, of_size, require_sectors, require_usable_pool};
@@ -60,7 +60,7 @@ fn of_all(facts: &Facts, wish: &Wish) -> Ruling {
     };
     // If the tags record a LUKS2 header, the volume is encrypted. If they do not, only its content tells.
     if volume.record.luks.is_some() {
-        require_kind(true, wish)?;
+        require_encryption_as_asked(true, wish)?;
     }
     if wish.purpose == Purpose::Filesystem || !facts.is_mounted_here() {
         let is_open = volume.open || facts.listed_inactive;
@@ -96,7 +96,9 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
                 return Ok(Some(Decision::Look(Level::Lvm)));
             }
             User::HostMount { .. } if wish.by_hand && facts.is_recorded() => {}
-            User::Swap | User::Below { .. } | User::HostMount { .. } => return Err(user.into()),
+            User::Swap | User::PartOfDevice { .. } | User::HostMount { .. } => {
+                return Err(user.into());
+            }
             // A later rule decides on these users, if LVM says that the device is open.
             User::InUse(_)
             | User::StillMounted
@@ -108,7 +110,7 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
     let Some(Mounted { row: first, .. }) = uses.mounts.first() else {
         return Ok(None);
     };
-    require_kind(uses.inside.is_some(), wish)?;
+    require_encryption_as_asked(uses.inside.is_some(), wish)?;
     require_type(&first.fs_type, wish)?;
     let from = best(&uses.mounts, wish);
     let shown = from.unwrap_or(first);
@@ -135,7 +137,7 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
 /// Decides for a volume that is already mounted at the directory. Keeps that mount if it is as the wish says: encrypted
 /// or plain, of which type, writable or not. If flags are missing, decides to set them.
 fn keep(row: &Row, uses: &Uses, wish: &Wish) -> Ruling {
-    require_kind(uses.inside.is_some(), wish)?;
+    require_encryption_as_asked(uses.inside.is_some(), wish)?;
     require_type(&row.fs_type, wish)?;
     // Asks about the mount, not the filesystem: a writable mount is kept even if the kernel has made its filesystem
     // read-only.

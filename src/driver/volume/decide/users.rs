@@ -13,7 +13,7 @@ use crate::volume::device::Inside;
 #[derive(Debug, Clone, PartialEq)]
 pub enum User {
     Swap,
-    Below {
+    PartOfDevice {
         holders: Vec<String>,
         unlocked: Option<Unlocked>,
     },
@@ -32,7 +32,7 @@ impl From<User> for Reason {
     fn from(user: User) -> Self {
         match user {
             User::Swap => Self::Swap,
-            User::Below { holders, unlocked } => Self::Below { holders, unlocked },
+            User::PartOfDevice { holders, unlocked } => Self::PartOfDevice { holders, unlocked },
             User::HostMount { at, pods } => Self::HostMount { at, pods },
             User::InUse(elsewhere) => Self::InUse(elsewhere),
             User::StillMounted => Self::StillMounted,
@@ -51,7 +51,7 @@ pub fn users(facts: &Facts) -> Vec<User> {
         let mut holders = uses.holders.clone();
         holders.extend(foreign(facts, uses.inside.as_ref()));
         if !holders.is_empty() {
-            users.push(User::Below {
+            users.push(User::PartOfDevice {
                 holders,
                 unlocked: uses.unlocked.clone(),
             });
@@ -68,7 +68,7 @@ pub fn users(facts: &Facts) -> Vec<User> {
         return users;
     };
     // Swap, or a device on top, also has the volume open, so it may be the unseen opener.
-    let is_hosts = matches!(users.first(), Some(User::Swap | User::Below { .. }));
+    let is_hosts = matches!(users.first(), Some(User::Swap | User::PartOfDevice { .. }));
     if !openers.elsewhere.is_empty() {
         users.push(User::InUse(openers.elsewhere.clone()));
     } else if openers.has_filesystem && !facts.is_mounted_here() {
@@ -104,7 +104,7 @@ pub fn require_no_writer(facts: &Facts) -> Result<(), Reason> {
                 }
             }
             User::Swap
-            | User::Below { .. }
+            | User::PartOfDevice { .. }
             | User::HostMount { .. }
             | User::InUse(_)
             | User::StillMounted => {}

@@ -9,7 +9,7 @@ use nix::libc::EBUSY;
 use super::Look;
 use super::ground::largest_block;
 use crate::crypt;
-use crate::fs::{self, Examination, Extent, Family, Past, Probed, Superblock, Unreadable};
+use crate::fs::{self, Examination, Extent, Family, Probed, Remains, Superblock, Unreadable};
 use crate::host::ToolError;
 use crate::names::{Bytes, Filesystem, FsType, Shown};
 use crate::volume::decide::{Content, Decrypted, Doubt, FilesystemState, Openers};
@@ -115,11 +115,11 @@ impl Look<'_> {
         flush: bool,
     ) -> Result<Examination> {
         let host = self.subject.host;
-        let past = match device.luks {
-            Some(_) => Past::Nothing,
-            None => Past::Before(self.facts.require_volume()?.created),
+        let remains = match device.luks {
+            Some(_) => Remains::None,
+            None => Remains::OlderThan(self.facts.require_volume()?.created),
         };
-        let of = (device.size(host.kernel)?, past);
+        let of = (device.size(host.kernel)?, remains);
         fs::scan(host, of, extent, flush, (claim, &device.path))
     }
 
@@ -243,7 +243,7 @@ impl Look<'_> {
 
 /// The type of the filesystem that was found, if it is certainly the recorded one.
 fn recorded(found: &Superblock, made: &Filesystem<String>) -> Option<FsType> {
-    let fs = found.alone.filter(|fs| fs.as_str() == made.fs)?;
+    let fs = found.sole_type.filter(|fs| fs.as_str() == made.fs)?;
     (found.uuid == made.uuid && !found.in_progress).then_some(fs)
 }
 

@@ -137,18 +137,18 @@ impl Health {
 
     /// Whether somebody should look at the volume: it is the driver's, and has a fault or would not mount.
     pub fn is_unwell(&self) -> bool {
-        self.is_ill() && self.is_ours
+        self.has_fault_or_refusal() && self.is_ours
     }
 
     /// Like [`Self::is_unwell`], but also for a volume that is not the driver's.
-    pub fn is_ill(&self) -> bool {
+    pub fn has_fault_or_refusal(&self) -> bool {
         !self.faults().is_empty() || self.would_not_mount()
     }
 
     /// Whether the metrics for alerts include the volume. They leave out a volume that is not the driver's and that has
     /// a fault or would not mount.
-    pub fn is_told(&self) -> bool {
-        self.is_ours || !self.is_ill()
+    pub fn is_in_metrics(&self) -> bool {
+        self.is_ours || !self.has_fault_or_refusal()
     }
 
     pub fn would_not_mount(&self) -> bool {

@@ -58,7 +58,7 @@ fn who_uses_it() {
         ("there, and the kernel made it read-only", |f, _| there(f, "ext4", "rw", "ro"), Ready),
         ("swap", |f, _| uses(f).swap = true, Refuse(Reason::Swap)),
         ("below another device, whatever is on it", |f, _| uses(f).holders = vec!["dm-1".into()], Refuse(below("dm-1"))),
-        ("open as LUKS1", |f, _| { uses(f).holders = vec!["old".into()]; uses(f).unlocked = Some(unlocked()); }, Refuse(Reason::Below { holders: vec!["old".into()], unlocked: Some(unlocked()) })),
+        ("open as LUKS1", |f, _| { uses(f).holders = vec!["old".into()]; uses(f).unlocked = Some(unlocked()); }, Refuse(Reason::PartOfDevice { holders: vec!["old".into()], unlocked: Some(unlocked()) })),
         ("mounted by the host", |f, _| mounted(f, "/srv", "rw", "rw"), Refuse(host_mount(false))),
         ("mounted by the host beside a pod, LVM knows", |f, _| { f.lvm = None; mounted(f, POD, "rw", "rw"); mounted(f, "/srv", "rw", "rw"); }, Look(Level::Lvm)),
         ("mounted by the host beside a pod", |f, _| { mounted(f, POD, "rw", "rw"); mounted(f, "/srv", "rw", "rw"); }, Refuse(host_mount(true))),

@@ -87,11 +87,11 @@ pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             ..occupied()
         }),
         Reason::Swap,
-        Reason::Below {
+        Reason::PartOfDevice {
             holders: vec![text("dm-7")],
             unlocked: None,
         },
-        Reason::Below {
+        Reason::PartOfDevice {
             holders: vec![text("old7")],
             unlocked: Some(Unlocked {
                 kind: Luks::One,

@@ -240,7 +240,7 @@ pub const GLOBAL: &str = "/var/lib/kubelet/plugins/kubernetes.io/flexvolume/k/lv
 pub const MACHINE: &str = "/run/kata-containers/shared/sandboxes/1/mounts/a";
 
 pub fn below(holder: &str) -> Reason {
-    Reason::Below {
+    Reason::PartOfDevice {
         holders: vec![holder.to_owned()],
         unlocked: None,
     }

@@ -22,7 +22,11 @@ const PAGE: u64 = 4096;
 /// The type of the filesystem whose valid superblock is `found`. `None`: blkid must decide. That is so if the device is
 /// small, if the superblock's checksum is wrong or of an unknown kind, or if there are signs of other content: a RAID
 /// with this filesystem inside, or content beside the filesystem. The filesystem's own data can look like such a sign.
-pub fn named(device: &impl ReadAt, size: u64, found: &Superblock) -> io::Result<Option<FsType>> {
+pub fn sole_type(
+    device: &impl ReadAt,
+    size: u64,
+    found: &Superblock,
+) -> io::Result<Option<FsType>> {
     let mut pages = Pages::new(HEAD);
     let head = pages.bytes();
     let tail = size.saturating_sub(TAIL);
