@@ -35,7 +35,7 @@ pub fn holds(args: &[&str], printed: &str) {
 }
 
 /// All schemas. They are compiled in, since the guest of another Debian does not have this repository's files.
-pub const ALL: [(&str, &str); 7] = [
+pub const ALL: [(&str, &str); 8] = [
     ("check", include_str!("../../docs/schemas/check.json")),
     (
         "check-config",
@@ -47,6 +47,7 @@ pub const ALL: [(&str, &str); 7] = [
     ),
     ("doctor", include_str!("../../docs/schemas/doctor.json")),
     ("log", include_str!("../../docs/schemas/log.json")),
+    ("reason", include_str!("../../docs/schemas/reason.json")),
     ("status", include_str!("../../docs/schemas/status.json")),
     (
         "status-volume",
@@ -54,9 +55,15 @@ pub const ALL: [(&str, &str); 7] = [
     ),
 ];
 
+/// A schema, with the other one that it names among its own definitions.
 pub fn read(name: &str) -> Value {
-    let (_, text) = ALL.iter().find(|(one, _)| *one == name).unwrap();
-    serde_json::from_str(text).unwrap()
+    let parsed = |name: &str| -> Value {
+        let (_, text) = ALL.iter().find(|(one, _)| *one == name).unwrap();
+        serde_json::from_str(text).unwrap()
+    };
+    let mut schema = parsed(name);
+    schema["$defs"]["reason.json"] = parsed("reason");
+    schema
 }
 
 /// What a `$ref` names, or the schema itself.
