@@ -10,5 +10,6 @@ pub mod lives;
 mod parallel;
 mod processes;
 mod scale;
+mod seldom;
 mod slow;
 mod waiting;

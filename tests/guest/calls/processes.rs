@@ -7,16 +7,16 @@ use crate::crypt::with_key;
 use crate::prelude::*;
 
 /// Runs before anything is done to a volume. Only LVM knows the volume's record, health, kind and time of creation.
-const ASK: &str = "lvs";
+pub const ASK: &str = "lvs";
 /// Names the content of the device. If blkid cannot read the device, it also reports nothing. So the driver itself
 /// reads a volume that may be blank. If all of it is zero, blkid does not run.
-const PROBE: &str = "blkid";
+pub const PROBE: &str = "blkid";
 /// The driver itself (/proc/self/exe), in a process that can be left behind. This process makes all reads of devices
 /// for the call, since a broken disk may never answer.
-const EXAMINE: &str = "exe";
+pub const EXAMINE: &str = "exe";
 /// Checks that nobody else has the device open, just before mkfs. A process, a storage target or a loop device could
 /// write to the device, and an exclusive open does not prevent this.
-const ALONE: &str = "dmsetup";
+pub const ALONE: &str = "dmsetup";
 /// The driver itself, for an unmount. The last unmount of a filesystem writes to the disk what is not there yet, and no
 /// table says for certain whether an unmount is the last.
 const UNMOUNT: &str = EXAMINE;
@@ -25,13 +25,13 @@ const UNMOUNT: &str = EXAMINE;
 const RESTRICT: &str = EXAMINE;
 /// Changes the record, and activates: only LVM changes LVM's metadata. The record is written before and after mkfs, so
 /// that an interrupted mkfs is known.
-const CHANGE: &str = "lvchange";
+pub const CHANGE: &str = "lvchange";
 /// Mounts. It knows the options of every filesystem, and the helpers of some.
-const MOUNT: &str = "mount";
+pub const MOUNT: &str = "mount";
 
 /// Calls the driver, which must succeed and start exactly these programs, in this order. Returns its answer.
 #[track_caller]
-fn starts(node: &Node, args: &[&str], expected: &[&str]) -> String {
+pub fn starts(node: &Node, args: &[&str], expected: &[&str]) -> String {
     let found = programs(&node.exe(), args);
     let is_success = found.stdout.contains("\"Success\"");
     assert!(is_success, "{args:?}: {}", found.stdout);
@@ -148,7 +148,7 @@ fn what_nothing_uses_is_deactivated_if_configured_and_changed_once() {
 
 /// Mounts the volume and unmounts it as often as there are lists of programs, which each mount starts.
 #[track_caller]
-fn mounts_start(node: &Node, volume: &Volume, lists: &[&[&str]]) {
+pub fn mounts_start(node: &Node, volume: &Volume, lists: &[&[&str]]) {
     let (json, device) = (volume.json(), volume.device());
     let [pod, global] = [node.pod_dir("pod", volume), node.global_dir(volume)].map(precreated);
     let (mount, unmount) = match node.mode {

@@ -80,6 +80,12 @@ impl Disk {
         self.shows(&format!("0 {} error", self.size / SECTOR));
     }
 
+    /// From now on the disk has only so many bytes, whatever LVM's metadata says.
+    pub fn becomes_smaller(&self, bytes: u64) {
+        let (sectors, below, start) = (bytes / SECTOR, &self.below, HIDDEN / SECTOR);
+        self.shows(&format!("0 {sectors} linear {below} {start}"));
+    }
+
     fn shows(&self, table: &str) {
         run("dmsetup", &["load", &self.name, "--table", table]);
         run("dmsetup", &["resume", &self.name]);

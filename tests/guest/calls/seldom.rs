@@ -1,0 +1,74 @@
+//! Which processes a call starts more than usually, where the volume or its node is unlike most others.
+
+use std::path::Path;
+
+use super::processes::{ALONE, ASK, CHANGE, EXAMINE, MOUNT, PROBE, mounts_start, starts};
+use crate::prelude::*;
+
+/// What the driver asks of a group about which LVM warns, or whose disks differ in their sectors.
+const GROUP: &str = "vgs";
+const GROW: &str = "resize2fs";
+
+/// The steps before the filesystem is made, and after that.
+const BEFORE: &[&str] = &[ASK, EXAMINE];
+const MAKE: &[&str] = &[CHANGE, ALONE, "mkfs.ext4", CHANGE, MOUNT];
+
+/// Grows a volume that is mounted in `dir`, by a call that starts these programs.
+#[track_caller]
+fn grows(node: &Node, volume: &Volume, dir: &Path, programs: &[&str]) {
+    let (json, device) = (volume.json(), volume.device());
+    let args = ["expandfs", &json, &device, text(dir), "67108864", "0"];
+    starts(node, &args, programs);
+}
+
+#[test]
+fn where_lvm_warns_the_group_is_asked_for_once_more() {
+    let node = Node::new(Mode::MountOnly);
+    let (disks, group) = Disk::several("warned", 2, 256 << 20);
+    let (first, second) = (disks[0].path(), &disks[1]);
+    sh(&format!(
+        "lvcreate -qq -y -W y -n data -L 32m warned {first}"
+    ));
+    let volume = Volume::new(&group, "data");
+    second.becomes_smaller(64 << 20);
+    let blank = [BEFORE, &[GROUP], MAKE].concat();
+    let again = [ASK, EXAMINE, GROUP, "e2fsck", MOUNT];
+    mounts_start(&node, &volume, &[&blank, &again]);
+    let dir = node.up("pod", &volume);
+    grows(&node, &volume, &dir, &[ASK, GROUP, "lvextend", GROW]);
+}
+
+#[test]
+fn where_sectors_are_large_growth_looks_at_the_filesystem_and_at_the_group_if_need_be() {
+    let file = "/run/even.large";
+    sh(&format!("truncate -s 64M {file}"));
+    let large = sh(&format!("losetup --find --show --sector-size 4096 {file}"));
+    let _gone = Finally(format!("losetup --detach {large}"));
+    for (block, asked) in [("4096", &[][..]), ("1024", &[GROUP])] {
+        let lines = format!("[filesystem.ext4]\nmkfs_options = ['-b', '{block}']\n");
+        let node = Node::with_config(Mode::MountOnly, &lines);
+        let (_group, volume) = Group::with_data("even");
+        let dir = node.up("pod", &volume);
+        let programs = [&[ASK, EXAMINE], asked, &["lvextend", GROW]].concat();
+        grows(&node, &volume, &dir, &programs);
+    }
+}
+
+#[test]
+fn of_a_blank_volume_that_is_not_all_zero_blkid_and_wipefs_are_asked_twice() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("dusty");
+    let volume = group.linear("data", "64m");
+    put(&volume.device(), 24 << 20, b"nothing that anybody knows");
+    let asked = [PROBE, PROBE, "wipefs"];
+    let blank = [BEFORE, &asked, &[CHANGE], &asked, &MAKE[1..]].concat();
+    mounts_start(&node, &volume, &[&blank]);
+}
+
+#[test]
+fn signs_beside_a_recorded_filesystem_are_blkids_to_judge() {
+    let (node, _group, volume) = Node::with_data(Mode::MountOnly, "beside");
+    node.visit(&volume);
+    put(&volume.device(), 0, b"boot code");
+    mounts_start(&node, &volume, &[&[ASK, EXAMINE, PROBE, "e2fsck", MOUNT]]);
+}
