@@ -25,7 +25,7 @@ use std::path::Path;
 
 /// The values that nearly every case needs.
 mod prelude {
-    pub use crate::disk::{Disk, bytes_read, looped, suspended, writes};
+    pub use crate::disk::{Disk, bytes_read, looped, looped_in, suspended, writes};
     pub use crate::group::{Group, lenient};
     pub use crate::layout::{LAYOUTS, Layout, other_disk, seen};
     pub use crate::node::{Node, in_both_modes, precreated, text};

@@ -40,9 +40,7 @@ fn where_lvm_warns_the_group_is_asked_for_once_more() {
 
 #[test]
 fn where_sectors_are_large_growth_looks_at_the_filesystem_and_at_the_group_if_need_be() {
-    let file = "/run/even.large";
-    sh(&format!("truncate -s 64M {file}"));
-    let large = sh(&format!("losetup --find --show --sector-size 4096 {file}"));
+    let large = looped_in("4096", Path::new("/run/even.large"), 64 << 20);
     let _gone = Finally(format!("losetup --detach {large}"));
     for (block, asked) in [("4096", &[][..]), ("1024", &[GROUP])] {
         let lines = format!("[filesystem.ext4]\nmkfs_options = ['-b', '{block}']\n");

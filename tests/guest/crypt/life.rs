@@ -133,9 +133,7 @@ fn what_a_disk_writes_at_once_is_encrypted_at_once() {
     let file = "/run/crypt-sectors.disk";
     let node = with_key(Mode::MountOnly, "crypt-sectors");
     for size in ["512", "4096"] {
-        let disk = bash(&format!(
-            "truncate -s 1G {file}; losetup --find --show --sector-size {size} {file}"
-        ));
+        let disk = looped_in(size, Path::new(file), 1 << 30);
         let group = Group::on("crypt-sectors", &[&disk]);
         let volume = group.linear("data", "48m").encrypted();
         node.write("pod", &volume, "made");

@@ -1,5 +1,7 @@
 //! Groups of disks with sectors of 512 and of 4096 bytes, and filesystems that cannot work on both.
 
+use std::path::Path;
+
 use crate::crypt;
 use crate::prelude::*;
 
@@ -21,10 +23,7 @@ impl Mixed {
     fn new(name: &str, small: u64, large: u64) -> Self {
         let disk = |number: usize, mib: u64, sector: &str| {
             let file = format!("/run/{name}.{number}");
-            sh(&format!("truncate -s {}M {file}", mib + 4));
-            sh(&format!(
-                "losetup --find --show --sector-size {sector} {file}"
-            ))
+            looped_in(sector, Path::new(&file), (mib + 4) << 20)
         };
         let [small, large] = [disk(1, small, "512"), disk(2, large, "4096")];
         let group = Group::on(name, &[&small]);

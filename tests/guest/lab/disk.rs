@@ -178,6 +178,23 @@ pub fn looped(file: &Path, size: u64) -> String {
     run("losetup", &["--find", "--show", text(file)])
 }
 
+/// Like [`looped`], with sectors of this size in bytes. The kernel refuses the size while udev reads the new device, and
+/// losetup before 2.37 does not try again.
+pub fn looped_in(sector: &str, file: &Path, size: u64) -> String {
+    File::create(file).unwrap().set_len(size).unwrap();
+    let mut device = String::new();
+    eventually("its loop device", || {
+        let args = ["--find", "--show", "--sector-size", sector, text(file)];
+        let output = assert_cmd::Command::new("losetup").args(args).output();
+        let output = output.unwrap();
+        String::from_utf8_lossy(&output.stdout)
+            .trim()
+            .clone_into(&mut device);
+        output.status.success()
+    });
+    device
+}
+
 impl Drop for Disk {
     fn drop(&mut self) {
         // As a group's own disk it may stay for a while, and must not show LVM a group meanwhile.
