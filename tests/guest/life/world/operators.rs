@@ -70,7 +70,7 @@ impl World {
         let place = &PLACES[slot];
         if self.slots[slot].is_none()
             && place.disk == 1
-            && self.works(slot)
+            && self.ill[1] != Ill::Gone
             && self.groups[1].has(place.lv)
         {
             self.take_in(slot).holds = Holds::Blank;
