@@ -74,6 +74,8 @@ pub struct Asked<'a> {
     pub read_only: bool,
     /// The node may create it.
     pub creatable: bool,
+    /// The node keeps most of the group's space.
+    pub reserve: bool,
     pub disk: Ill,
     pub thin: bool,
     pub pool_scarred: bool,
@@ -104,7 +106,10 @@ impl Asked<'_> {
             || self.read_only_mount && !self.read_only
             || self.thin && self.pool_scarred;
         let Some(lv) = self.lv else {
-            return match (self.creatable && !self.read_only, is_hindered) {
+            return match (
+                self.creatable && !self.read_only,
+                is_hindered || self.reserve,
+            ) {
                 (true, true) => Expected::Either,
                 (true, false) => Expected::Mounted,
                 (false, _) => Expected::Refused,

@@ -14,10 +14,7 @@ pub const SLOTS: usize = 16;
 /// the volume n. `which` chooses one of the things that fit, whatever its number.
 #[derive(Clone, Debug)]
 pub enum Step {
-    Configure {
-        attach: bool,
-        deactivate: bool,
-    },
+    Configure(Config),
     Up {
         pod: usize,
         read_only: bool,
@@ -69,6 +66,18 @@ pub enum Step {
     Deactivate(usize),
     Replace,
     CutPower,
+}
+
+/// What an operator chooses for the node.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(clippy::struct_excessive_bools)]
+pub struct Config {
+    pub attach: bool,
+    pub deactivate: bool,
+    /// A mount option of each filesystem.
+    pub nosuid: bool,
+    /// The second group keeps most of its space.
+    pub reserve: bool,
 }
 
 /// How a disk is.
@@ -162,10 +171,12 @@ impl Player {
     }
 
     fn configure(&mut self) -> Step {
-        Step::Configure {
+        Step::Configure(Config {
             attach: self.below(2) == 0,
             deactivate: self.below(2) == 0,
-        }
+            nosuid: self.below(2) == 0,
+            reserve: self.below(4) == 0,
+        })
     }
 
     fn step(&mut self) -> Step {

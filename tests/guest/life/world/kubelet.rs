@@ -74,7 +74,7 @@ impl World {
         let there = device_at(&dir);
         let there = there.and_then(|uuid| self.lvs.iter().position(|lv| uuid.ends_with(&lv.uuid)));
         let mut calls = Vec::new();
-        if self.attach {
+        if self.config.attach {
             calls.push(call(&["attach", &json, &host_name()], None));
             calls.push(call(&["waitforattach", &device, &json], None));
             let mount = ["mountdevice", text(&global), &device, &json];
@@ -89,7 +89,14 @@ impl World {
                 let lv = there.unwrap();
                 self.pods[pod] = Pod::Up { read_only, lv };
             }
-            Came::Done => self.is_up(pod, read_only, &before, &expected),
+            Came::Done => {
+                self.is_up(pod, read_only, &before, &expected);
+                let mount = mount_at(&self.dir(pod)).unwrap();
+                // kubelet makes no call for what a call that was cut had mounted.
+                let is_new = there.is_none();
+                let is_restricted = mount.options.split(',').any(|one| one == "nosuid");
+                assert!(!is_new || is_restricted || !self.config.nosuid, "{mount:?}");
+            }
             Came::Refused(reply) => self.is_refused(slot, &before, &expected, &reply),
             Came::Cut => {
                 if let Some(lv) = self.slots[slot].map(|lv| &mut self.lvs[lv]) {
@@ -152,7 +159,7 @@ impl World {
         let global = self.node.global_dir(&volume);
         let is_last = self.pods[pod ^ 1] == Pod::Gone;
         let mut calls = vec![call(&["unmount", text(&dir)], None)];
-        if self.attach && is_last {
+        if self.config.attach && is_last {
             calls.push(call(&["unmountdevice", text(&global)], None));
             calls.push(call(&["detach", &volume.name, &host_name()], None));
         }
@@ -176,7 +183,7 @@ impl World {
             Came::Done => assert!(!held, "unmounted while a file was open"),
         }
         self.pods[pod] = Pod::Gone;
-        for dir in [Some(dir), (self.attach && is_last).then_some(global)]
+        for dir in [Some(dir), (self.config.attach && is_last).then_some(global)]
             .into_iter()
             .flatten()
         {
@@ -259,6 +266,7 @@ impl World {
             fs: place.fs,
             read_only,
             creatable: place.disk == 1,
+            reserve: self.config.reserve,
             disk: self.ill[place.disk],
             thin: place.thin,
             pool_scarred: self.pool_scarred,

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::Tally;
 use super::oracle::{Holds, Lv, Record};
-use super::player::{Ill, SLOTS, Step};
+use super::player::{Config, Ill, SLOTS, Step};
 use crate::crypt;
 use crate::kills::steps::Steps;
 use crate::prelude::*;
@@ -56,6 +56,7 @@ const PLACES: [Slot; SLOTS] = [
     slot(1, "ef", "ext4", "64m"),
 ];
 const DISK: u64 = 1 << 30;
+const RESERVE: &str = "reserve = '700m'\n";
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Pod {
@@ -73,7 +74,7 @@ enum Pod {
 pub struct World {
     pub tally: Tally,
     number: usize,
-    attach: bool,
+    config: Config,
     tools: Steps,
     node: Node,
     slots: [Option<usize>; SLOTS],
@@ -99,7 +100,7 @@ impl World {
         let mut world = Self {
             tally: Tally::new(),
             number,
-            attach: false,
+            config: Config::default(),
             tools,
             node,
             slots: [None; SLOTS],
@@ -112,13 +113,13 @@ impl World {
             groups,
             disks,
         };
-        world.configure(false, false);
+        world.configure(Config::default());
         world
     }
 
-    fn configure(&mut self, attach: bool, deactivate: bool) {
-        self.attach = attach;
-        let mode = if attach {
+    fn configure(&mut self, config: Config) {
+        self.config = config;
+        let mode = if config.attach {
             Mode::Attach
         } else {
             Mode::MountOnly
@@ -126,12 +127,18 @@ impl World {
         let dir = Steps::dir_of(&format!("life{}", self.number));
         let [first, second] = [0, 1].map(|n| &self.groups[n].name);
         let key = crypt::key_file(&format!("life{}", self.number));
-        let lines = format!(
-            "deactivate = {deactivate}\ntool_dirs = [{:?}, '/usr/sbin', '/usr/bin']\n\
+        let mut lines = format!(
+            "deactivate = {}\ntool_dirs = [{:?}, '/usr/sbin', '/usr/bin']\n\
              [volume_group.{first}]\n[volume_group.{second}]\ncreate = true\n{}",
+            config.deactivate,
             text(&dir),
-            crypt::config(&key),
+            if config.reserve { RESERVE } else { "" },
         );
+        lines.push_str(&crypt::config(&key));
+        let of_each = |fs| format!("[filesystem.{fs}]\nmount_options = 'nosuid'\n");
+        if config.nosuid {
+            lines.extend(["ext4", "xfs", "btrfs"].map(of_each));
+        }
         self.node.configure(mode, &lines);
     }
 
@@ -139,7 +146,7 @@ impl World {
     pub fn play(&mut self, number: usize, step: &Step) {
         self.count("steps");
         match step {
-            Step::Configure { attach, deactivate } => self.configure(*attach, *deactivate),
+            Step::Configure(config) => self.configure(*config),
             Step::Up { pod, read_only } => self.up(*pod, *read_only, None),
             Step::Write { pod, synced } => self.write(*pod, number, *synced),
             Step::Grow(pod) => self.grow(*pod),
@@ -192,7 +199,11 @@ impl World {
         (0..2).for_each(|disk| self.heal(disk));
         (0..self.pods.len()).for_each(|pod| self.down(pod, None));
         (0..2).for_each(|disk| self.deactivate(disk));
-        self.configure(self.attach, false);
+        self.configure(Config {
+            deactivate: false,
+            reserve: false,
+            ..self.config
+        });
         for (slot, place) in PLACES.iter().enumerate() {
             let Some(lv) = self.slots[slot] else { continue };
             let Holds::Fs(fs) = self.lvs[lv].holds else {

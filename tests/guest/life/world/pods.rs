@@ -61,7 +61,10 @@ impl World {
         let reply = self
             .node
             .grow(&format!("pod{pod}"), &self.volume(slot), bytes);
-        reply.is_success();
+        let is_kept = self.config.reserve && reply.message.ends_with("[reserve]");
+        if !is_kept {
+            reply.is_success();
+        }
     }
 
     /// A process of the pod stays in its volume.
