@@ -198,10 +198,10 @@ impl World {
         let count = calls.len();
         for (number, call) in calls.into_iter().enumerate() {
             if let Some(dir) = call.unless {
-                precreated(dir.clone());
                 if mount_at(&dir).is_some() {
                     continue;
                 }
+                precreated(dir);
             }
             let args: Vec<&str> = call.args.iter().map(String::as_str).collect();
             let here = cut.filter(|(at, ..)| at % count == number);
