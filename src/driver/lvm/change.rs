@@ -68,7 +68,7 @@ pub fn activate(host: &Host, target: Target, lock: Option<&Lock>) -> Result<()> 
 pub fn activate_as_listed(host: &Host, volume: &Volume, lock: &Lock) -> Result<()> {
     /// The most characters of tags that are compared. Metadata that was written by hand may have tags of any length.
     const MOST: usize = 4096;
-    // Source: lvm(8), "VALID NAMES".
+    // Source: lvm(8), "TAGS".
     let is_of_tag = |c: char| c.is_ascii_alphanumeric() || "_+.-/=!:&#".contains(c);
     let tags: Vec<&str> = volume.tags.split(',').collect();
     if volume.tags.len() > MOST || !tags.iter().all(|tag| tag.chars().all(is_of_tag)) {

@@ -27,7 +27,7 @@ pub enum Fault {
     Returned,
 }
 
-/// The disks of all groups that have a fault. A copy of a group's disk counts as one, even if the group's own disk is
+/// The disks with a fault, of all groups. A copy of a group's disk is such a disk, even if the group's own disk is
 /// well.
 pub fn disks(host: &Host) -> Result<Vec<Disk>> {
     let fields = "pv_name,vg_name,pv_duplicate,pv_missing,dev_size";

@@ -13,7 +13,7 @@ use super::wait::explain;
 use crate::host::{Command, Host, ToolError};
 use crate::names::{LvId, VgName};
 
-/// LVM's exit code for a failed command. An unknown name gives the same code. Source: lvm2 lib/commands/errors.h,
+/// LVM's exit code for a failed command. An unknown name gives the same code. Source: lvm2 tools/errors.h,
 /// `ECMD_FAILED`; lvm(8) does not say it.
 const FAILED: i32 = 5;
 

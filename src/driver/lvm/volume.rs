@@ -109,7 +109,7 @@ impl Volume {
     }
 
     /// The kind of the volume's cache: "cache" or "writecache". `None`: the volume has no cache. Source: lvm2
-    /// lib/metadata/lv.c, `lv_layout_and_role`.
+    /// `lib/metadata/lv_manip.c`, `lv_layout_and_role`.
     pub fn cache(&self) -> Option<&'static str> {
         ["cache", "writecache"]
             .into_iter()
@@ -144,7 +144,7 @@ impl Volume {
         self.has_role("snapshot")
     }
 
-    /// Whether `lv_role` contains this role. Source: lvm2 lib/metadata/lv.c, `lv_layout_and_role`.
+    /// Whether `lv_role` contains this role. Source: lvm2 `lib/metadata/lv_manip.c`, `lv_layout_and_role`.
     pub(super) fn has_role(&self, role: &str) -> bool {
         self.role.split(',').any(|part| part == role)
     }

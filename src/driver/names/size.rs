@@ -36,7 +36,7 @@ impl Bytes {
     }
 
     /// Parses a size as people write it for LVM: a number, which may have decimals, and a unit. Without a unit, the
-    /// number counts MiB. Rounds up to whole bytes. Source: lvcreate(8) `--size` and "SIZE".
+    /// number counts MiB. Rounds up to whole bytes. Source: lvcreate(8) `--size` and "Size[UNIT]".
     pub fn parse_lvm(text: &str) -> Result<Self> {
         const FORM: &str = "write a number and a unit (b s k m g t p e, or KiB MiB GiB …), such as \
             512m, 1.5g or 10GiB; without a unit it is MiB";
@@ -72,8 +72,8 @@ fn error(text: &str, why: &str) -> Error {
 }
 
 /// The exponent of two that a unit stands for. LVM counts in powers of 1024 and ignores the unit's case, so `GB` is
-/// GiB: lvcreate(8) "SIZE". LVM ignores other text after the letter; this function refuses it. `None`: the text is no
-/// unit.
+/// GiB: lvcreate(8) "Size[UNIT]". LVM ignores other text after the letter; this function refuses it. `None`: the text
+/// is no unit.
 fn shift(unit: &str) -> Option<u32> {
     let unit = unit.to_ascii_lowercase();
     let Some(letter) = unit.chars().next() else {

@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 
 use crate::names::cited;
 
-/// The most characters of options. The kernel accepts one page: mount(2) "data".
+/// The most characters of options. The kernel accepts one page. Source: Linux' fs/namespace.c, `copy_mount_options`.
 const LONGEST: usize = 4000;
 
 /// Options by which a node restricts files, each with the option that would undo it. Source: mount(8)
