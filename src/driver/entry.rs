@@ -80,7 +80,7 @@ fn with_host<T>(args: &[OsString], work: impl FnOnce(Host, &Loaded) -> Result<T>
 
 /// The path of the installed driver; its config is beside that path. If a config is beside the path in argv, that path
 /// is returned: kubelet may have run a link to an executable in another directory. Otherwise, the executable's own path
-/// is returned.
+/// is returned, if that file still exists.
 pub fn executable(kernel: &Kernel, args: &[OsString]) -> Result<PathBuf> {
     let called = args.first().map(Path::new);
     // A word without a slash was found in PATH, so it is no path.

@@ -143,8 +143,8 @@ pub fn columns(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Like [`columns`], but wraps the last column to make lines of at most `width` characters. Only a line with a command
-/// in backquotes may be longer.
+/// Like [`columns`], but wraps the last column to make lines of at most `width` characters. Only a long word, or a
+/// command in backquotes, makes a line longer.
 pub fn columns_within(rows: &[Vec<String>], width: usize) -> String {
     let last = rows
         .iter()

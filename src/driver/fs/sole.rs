@@ -78,7 +78,7 @@ fn has_others(bytes: &[u8], offset: u64, size: u64, own: Family) -> bool {
 }
 
 /// The type of the filesystem whose superblock is in the head. `None`: another family has a superblock there, too, or
-/// the checksum is wrong.
+/// [`ext`], [`xfs`] or [`btrfs`] names no type.
 fn type_by(head: &[u8], family: Family) -> Option<FsType> {
     let at = |offset: usize| head.get(offset..).map_or(Fields(&[]), Fields);
     let is_ext = at(1024).le16(0x38)? == 0xEF53;

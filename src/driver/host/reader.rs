@@ -1,4 +1,4 @@
-//! Asks questions about devices of the process that reads them.
+//! Writes the questions to the process that reads devices, and parses its answers.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -165,7 +165,7 @@ fn is_btrfs(kernel: &Kernel, source: &Source) -> bool {
 }
 
 /// Binds the mount `from` to `dir` with these [restrictions](super::restrictions) from the beginning. Starts a process
-/// only if they are not those of `from`. A failure leaves no mount.
+/// only if `from` has other restrictions. A failure leaves no mount.
 pub fn bind(host: &Host, from: &Row, dir: &Path, flags: MsFlags, lock: &Lock) -> Result<()> {
     let at = &from.mount_point;
     // A plain bind asks no disk.

@@ -146,8 +146,8 @@ impl Device {
         all.find(|inside| inside.path == own)
     }
 
-    /// The device inside, whatever its name: a person may have opened the volume. `None`: the device on top is no LUKS2
-    /// device, or there is not exactly one.
+    /// The device inside, whatever its name: a person may have opened the volume. `None`: no device is on top of this
+    /// one, or several are, or the one on top is no LUKS2 device.
     pub fn opened_by_anybody(&self, kernel: &Kernel) -> Option<Self> {
         match &self.holders(kernel).ok()?[..] {
             [holder] => self.over(kernel, holder),

@@ -83,8 +83,8 @@ fn found(host: &Writing, seen: &SeenVolume) -> Result<Filesystem> {
 
 /// The decrypted device of a LUKS2 volume, which an operator has opened. It is looked for only if the driver refuses
 /// the volume, or would open the volume itself. `None`: the driver decides otherwise, or the volume is not active or
-/// has no usable LUKS2 header. Fails if the volume is not open, or if the kernel's table of the open device does not
-/// match the header.
+/// has no usable LUKS2 header. Fails if the volume is not open, if the header does not encrypt as the driver does, or
+/// if the kernel's table of the open device does not match the header.
 fn opened_by_operator(host: &Writing, seen: &SeenVolume) -> Result<Option<Device>> {
     let id = &seen.facts.id;
     let may_be_adopted = matches!(

@@ -48,8 +48,8 @@ fn make_missing<'a>(kernel: &Kernel, dir: &'a Path, new: &mut Vec<&'a Path>) -> 
     make_dirs(kernel, dir)
 }
 
-/// After a failed call: removes the directories that it made, and closes the volume. Deactivates the volume if its group
-/// is shared.
+/// After a failed call: removes the directories that it made, and closes the volume. Deactivates the volume if nodes
+/// share its group.
 fn undo(subject: Subject, new_dirs: &[&Path]) {
     let Subject { host, .. } = subject;
     for dir in new_dirs {

@@ -19,8 +19,8 @@ use crate::volume::subject::Subject;
 
 impl Job<'_> {
     /// Creates the volume if the config allows that, activates it, resumes it, and takes its lock, as far as the call's
-    /// wish needs that; takes the group's lock to create it. `carry_out` mounts, binds, makes, opens or extends. A
-    /// refusal is an error.
+    /// wish needs that. To create the volume, takes the group's lock. `carry_out` mounts, binds, makes, opens or
+    /// extends. A refusal is an error.
     pub fn conduct<T>(
         &self,
         carry_out: impl Fn(Look, Decision, &mut HeldLocks) -> Result<Step<T>>,

@@ -8,7 +8,7 @@ use super::uses::Elsewhere;
 use crate::mount::Row;
 use crate::names::{Bytes, Filesystem};
 
-/// How deep a look goes. A look can be told to end before each level that comes after a given one in this order.
+/// The levels of a look, in the order in which a look reaches them. A look can be told which level is its last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub enum Level {
     Uses,

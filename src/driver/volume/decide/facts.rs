@@ -35,8 +35,8 @@ pub struct Facts {
     pub room: Option<Room>,
     /// The state of lvmlockd's lock, for a volume in a shared group.
     pub locks: Option<LeaseState>,
-    /// Everyone who has the volume's device open. Looked at only if LVM says, or may not know, that the
-    /// device is open; if the device cannot be opened exclusively; and again before a mount that was delayed.
+    /// Everyone who has the volume's device open. Looked at if LVM says that the device is open or cannot know that, if
+    /// the device cannot be opened exclusively, before a mount that was delayed, and if a command shows the users.
     pub openers: Option<Openers>,
     pub content: Option<Content>,
     /// Where the volume may grow. Looked at only for a call that grows it.

@@ -11,8 +11,8 @@ use crate::volume::device::{Failure, Inside};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Uses {
-    /// What is mounted at the call's directory, or at the global directory of its pod's volume. `None`: nothing, or the
-    /// call has no directory.
+    /// What is mounted at the call's directory. If nothing is mounted there, in attach mode: something else that is
+    /// mounted at the global directory of the pod's volume. `None`: neither, or the call has no directory.
     pub there: Option<There>,
     /// The volume's mounts in the driver's mount namespace.
     pub mounts: Vec<Mounted>,

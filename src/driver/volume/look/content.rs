@@ -76,8 +76,8 @@ impl Look<'_> {
     }
 
     /// Looks again before mkfs, since a disk or LVM's lock may have taken long. True if this call still has the claim,
-    /// nobody else has the device open, the device is not suspended, the content is the same, and the kernel has counted
-    /// no write since LVM was asked for the volume.
+    /// nobody else has the device open, the device is not suspended, the content is the same, and the kernel has
+    /// counted no write since LVM was asked for the volume.
     pub fn is_as_it_was(&self) -> Result<bool> {
         let (host, facts) = (self.subject.host, &self.facts);
         let (Some(device), Some(claim)) = (facts.top(), &self.claim) else {
@@ -105,8 +105,8 @@ impl Look<'_> {
             && self.is_open_only_by_claim()?)
     }
 
-    /// Has the driver's child read the places where content leaves signs. With [`Extent::Whole`]: the head, the tail and
-    /// every place of a backup superblock. With [`Extent::Marks`]: at most 1 MiB of them.
+    /// Lets the process that reads devices read the places where content leaves signs: the head, the tail and every
+    /// place of a backup superblock. With [`Extent::Marks`]: at most 1 MiB of them.
     fn examined(
         &self,
         device: &Device,

@@ -64,9 +64,9 @@ impl HeldLocks {
 }
 
 /// Looks at a volume until the decision needs no more facts. Waits up to `patience` for each lock that is not held yet,
-/// then looks again: if a call is to do something with an active volume, the look that decides this began under the
-/// volume's lock, which `holding` has. Takes no lock if nothing is to be done. Takes none either if the volume is to be
-/// created: then the decision is [`Decision::Look`], and the caller takes the group's lock.
+/// then looks again. So if a call is to do something with an active volume, the look that decides this has begun under
+/// the volume's lock. `holding` has the locks. Takes no lock if nothing is to be done. Takes none either if the volume
+/// is to be created: then the decision is [`Decision::Look`], and the caller takes the group's lock.
 pub fn look_under_lock<'a>(
     subject: Subject<'a>,
     mut asker: Asker<'a>,

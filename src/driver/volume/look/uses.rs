@@ -46,7 +46,8 @@ impl Look<'_> {
             swap: tables.swaps.contains(&top.number),
             holders,
             unlocked,
-            // On a suspended device, even a question about the mounted filesystem would hang. So this is asked first.
+            // On a suspended device, a question to the mounted filesystem would hang. So the kernel is asked about the
+            // device first.
             suspended: top.suspended(kernel),
             ..Uses::default()
         };

@@ -76,8 +76,8 @@ impl NodeFacts {
     }
 }
 
-/// The directory of this executable, if it has a name with `~`, as each driver's directory in kubelet's plugin
-/// directory has.
+/// The directory of this executable, if the directory's name contains `~`. In kubelet's plugin directory, the name of
+/// each driver's directory does.
 fn own_dir() -> Option<PathBuf> {
     let exe = std::env::current_exe().ok()?;
     let dir = exe.parent()?;

@@ -341,8 +341,8 @@ impl Health {
         Some(finding.run(format!("lvextend --extents +20%ORIGIN {}", self.volume.id)))
     }
 
-    /// The fault that the merge of a snapshot waits or has failed. It is a finding beside the refusal of the next mount,
-    /// since a pod that has the volume mounted goes on writing to it.
+    /// The fault that the merge of a snapshot waits or has failed. It is a finding beside the refusal of the next
+    /// mount, since a pod that has the volume mounted goes on writing to it.
     fn merge(&self) -> Option<Finding> {
         let (reason, word) = match self.volume.merge? {
             Merge::Runs => return None,
