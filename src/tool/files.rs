@@ -9,7 +9,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use fs_err::os::unix::fs::OpenOptionsExt;
 use fs_err::{self as fs, File, OpenOptions};
 
@@ -75,8 +75,12 @@ pub fn take_turn(kernel: &Kernel, dir: &Path) -> Result<Lock> {
     })
 }
 
+/// The content of a regular file: a FIFO may have no writer, and a device no end.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
-    Ok(fs::read(path)?)
+    if fs::metadata(path)?.is_file() {
+        return Ok(fs::read(path)?);
+    }
+    bail!("{} is not a regular file", path.shown())
 }
 
 /// The device and inode of the file that `path` leads to. `None`: they cannot be read.

@@ -78,6 +78,18 @@ fn log_takes_the_names_that_it_has_and_says_if_it_finds_none() {
     prints(&machine, &["log", "--since", "noon"], "2026-11-21 10:00", 2);
 }
 
+/// The driver writes to a FIFO only what somebody reads at once.
+#[test]
+fn a_log_that_is_no_file_keeps_nobody_waiting() {
+    let machine = Machine::new();
+    nix::unistd::mkfifo(&machine.path("log"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    machine.tool("lvs", "echo '{\"report\":[]}'");
+    machine.tool("vgs", "echo '{\"report\":[]}'");
+    machine.call(&["unmount", "/nonexistent/x"]);
+    prints(&machine, &["log"], "it is not a regular file", 1);
+    prints(&machine, &["metrics"], "flexvolume_lvm_log_readable{} 0", 0);
+}
+
 #[test]
 fn the_journal_is_asked_for_this_drivers_entries_alone() {
     let machine = Machine::new();

@@ -90,7 +90,8 @@ impl PluginDir {
 
     fn lvm(&self, command: &str) -> Command {
         let mut lvm = Command::new("timeout");
-        lvm.arg("600").args(self.argv(command));
+        // The driver goes on after a SIGTERM while it waits in the kernel.
+        lvm.args(["--signal=KILL", "600"]).args(self.argv(command));
         lvm
     }
 

@@ -32,6 +32,23 @@ fn a_driver_that_does_not_answer_is_not_installed() {
 }
 
 #[test]
+fn what_is_no_file_keeps_nobody_waiting() {
+    let node = PluginDir::new();
+    let fifo = node.path("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    for file in [fifo.to_str().unwrap(), "/dev/zero"] {
+        let why = format!("{file} is not a regular file");
+        node.refuses(&driver(), &["--config", file], &why);
+        node.refuses(Path::new(file), &[], &why);
+        assert!(node.names().is_empty(), "{file}");
+    }
+    // In a directory where others may write.
+    let lock = node.plugins().join(".flexvolume-lvm.lock");
+    nix::unistd::mkfifo(&lock, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    node.install(&driver(), &[]).success();
+}
+
+#[test]
 fn behind_a_symbolic_link_kubelet_has_to_be_restarted() {
     let node = PluginDir::new();
     let link = node.path("link");

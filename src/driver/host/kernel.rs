@@ -98,9 +98,9 @@ impl Kernel {
         Ok(bytes)
     }
 
-    /// Reads the last `most` bytes of a file, or all of a shorter one.
+    /// Reads the last `most` bytes of a regular file, or all of a shorter one.
     pub fn read_end(&self, path: &Path, most: u64) -> io::Result<Vec<u8>> {
-        let mut file = File::open(path)?;
+        let mut file = open_regular(path)?;
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
         let mut bytes = Vec::new();

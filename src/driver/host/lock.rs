@@ -89,8 +89,9 @@ impl Kernel {
 
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.read(true).custom_flags(OFlag::O_NOFOLLOW.bits());
-    options.open(path)
+    // O_NONBLOCK: if somebody put a FIFO there, the open would wait for a writer.
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    options.read(true).custom_flags(flags.bits()).open(path)
 }
 
 /// Whether this open file is still the file at this path.
