@@ -4,7 +4,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use rustix::fs::getxattr;
+
 use crate::names::Shown;
+
+const ACL: &str = "system.posix_acl_access";
 
 /// Checks the directory of a file, and the directory of each link that leads to the file: a user who can write there
 /// can replace the file.
@@ -24,7 +28,7 @@ pub(super) fn require_roots_on_the_way(file: &Path) -> Result<(), String> {
         };
         // In a sticky directory like /tmp, other users may add links.
         if fs::symlink_metadata(&file).is_ok_and(|link| link.uid() != 0) {
-            let shown = file.display();
+            let shown = file.shown();
             return Err(format!(
                 "{shown} is a symbolic link that root did not make; remove it"
             ));
@@ -65,6 +69,12 @@ pub fn require_roots_to_run(file: &Path) -> Result<(), String> {
     require_roots(file)
 }
 
+/// Whether a file has an access control list, which may name other users. Then the group's permissions in its mode are
+/// the most that each of them has. Source: acl(5).
+fn has_acl(path: &Path) -> bool {
+    getxattr(path, ACL, &mut [0_u8; 0]).is_ok()
+}
+
 /// Fails if anybody but root could change this file or directory.
 pub fn require_roots(path: &Path) -> Result<(), String> {
     const GROUP_WRITES: u32 = 0o020;
@@ -85,7 +95,7 @@ pub fn require_roots(path: &Path) -> Result<(), String> {
     if metadata.is_dir() && mode & STICKY != 0 {
         return Ok(());
     }
-    let group_writes = mode & GROUP_WRITES != 0 && metadata.gid() != 0;
+    let group_writes = mode & GROUP_WRITES != 0 && (metadata.gid() != 0 || has_acl(path));
     if group_writes || mode & OTHERS_WRITE != 0 {
         let shown = path.shown();
         return Err(format!(
@@ -95,4 +105,37 @@ pub fn require_roots(path: &Path) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::unistd::geteuid;
+    use rustix::fs::{XattrFlags, setxattr};
+
+    use super::*;
+
+    #[test]
+    fn a_list_by_which_another_user_may_write_is_seen() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let is_refused = || require_roots(file.path()).is_err();
+        assert_eq!(
+            (has_acl(file.path()), is_refused()),
+            (false, !geteuid().is_root())
+        );
+        // Version 2; then kind, permissions and user of each entry. Source: Linux' include/uapi/linux/posix_acl_xattr.h.
+        let entries = [
+            (1, 6, u32::MAX),
+            (2, 6, 65534),
+            (4, 4, u32::MAX),
+            (16, 6, u32::MAX),
+            (32, 4, u32::MAX),
+        ];
+        let mut list = 2_u32.to_le_bytes().to_vec();
+        for (kind, permissions, user) in entries {
+            list.extend([kind, 0, permissions, 0]);
+            list.extend(user.to_le_bytes());
+        }
+        setxattr(file.path(), ACL, &list, XattrFlags::empty()).unwrap();
+        assert_eq!((has_acl(file.path()), is_refused()), (true, true));
+    }
 }
