@@ -85,11 +85,16 @@ fn file(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// The path of a file with a passphrase. `None`: the text is empty.
+/// The path of a file with a passphrase. `None`: the text is empty. An error does not quote the text, which may be the
+/// passphrase itself.
 pub fn key_file<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
-    checked(from, |name: String| {
-        (!name.is_empty()).then(|| file(&name)).transpose()
-    })
+    match String::deserialize(from).map(|name| (name.is_empty(), file(&name))) {
+        Ok((true, _)) => Ok(None),
+        Ok((false, Ok(path))) => Ok(Some(path)),
+        _ => Err(D::Error::custom(
+            "not an absolute path of a file, without \"..\" and control characters",
+        )),
+    }
 }
 
 /// The memory of argon2, within the bounds of cryptsetup. Source: cryptsetup's `lib/crypt_backend/argon2` and
