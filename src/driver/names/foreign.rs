@@ -84,12 +84,15 @@ fn shortened(line: &str, most: usize) -> String {
     format!("{} … {}", head.unwrap_or(""), tail.unwrap_or(""))
 }
 
-/// Whether a character is printable: it has a width, does not end a line, does not control a terminal, and does not
-/// change the direction of text.
+/// Whether a character is printable: it can be seen, does not end a line, does not control a terminal, and does not
+/// change the direction of text. Source: Unicode's DerivedCoreProperties.txt, `Default_Ignorable_Code_Point`.
+#[rustfmt::skip] // a row is a plane of Unicode, or a part of it
 pub fn is_printable(c: char) -> bool {
     !c.is_control()
-        && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
-        && !matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        && !matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}')
+        && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}')
+        && !matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}')
+        && !matches!(c, '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -109,6 +112,11 @@ mod tests {
             ("line separator", "a\u{2028}b", "a b"),
             ("turned around", "a\u{202e}b\u{2067}c\u{61c}d", "a b c d"),
             ("without a width", "a\u{200b}b\u{feff}c\u{2063}d", "a b c d"),
+            (
+                "hidden",
+                "a\u{ad}b\u{3164}c\u{fe0f}d\u{e0041}e",
+                "a b c d e",
+            ),
             ("ends", "\na\n", "a"),
             ("of other languages", "ä 東京 🙂", "ä 東京 🙂"),
         ];
