@@ -66,9 +66,10 @@ fn as_outcome<S: Serializer>(failed: &bool, to: S) -> Result<S::Ok, S::Error> {
     outcome(*failed).serialize(to)
 }
 
-/// A time for people: RFC 3339, in UTC.
+/// A time for people: RFC 3339, in UTC. That has no year after 9999.
 pub fn date(time: u64) -> String {
-    let time = UNIX_EPOCH.checked_add(Duration::from_secs(time));
+    const LAST: u64 = 253_402_300_799;
+    let time = UNIX_EPOCH.checked_add(Duration::from_secs(time.min(LAST)));
     humantime::format_rfc3339_seconds(time.unwrap_or(UNIX_EPOCH)).to_string()
 }
 
@@ -195,6 +196,10 @@ mod tests {
                 assert!(!call.is_about(word), "{word}");
             }
         }
+        let late =
+            r#"{"__REALTIME_TIMESTAMP":"18446744073709551615","call":"mount","outcome":"ok"}"#;
+        let late = Call::parse(late.as_bytes()).unwrap();
+        assert_eq!(date(late.time), "9999-12-31T23:59:59Z");
         for other in ["", "call=mount outcome=ok", "[]", r#"{"call":"mount"}"#] {
             assert_eq!(Call::parse(other.as_bytes()), None, "{other}");
         }
