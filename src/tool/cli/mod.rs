@@ -12,7 +12,7 @@ use anyhow::anyhow;
 use clap::FromArgMatches;
 use driver::calls::{self, VERBOSE};
 use driver::host::{NAME, is_called_by_name, selinux};
-use driver::names::{Shown, folded, nearest};
+use driver::names::{Shown, folded, is_printable, nearest};
 use driver::reply::{Printed, Reply};
 use driver::{hide_secret, with_hosts};
 
@@ -160,12 +160,16 @@ fn call_out(args: &[OsString], words: &[OsString]) -> Printed {
 
 fn people(args: &[OsString]) -> Printed {
     let command = command().bin_name(program(args));
-    let parsed = command
-        .try_get_matches_from(args)
-        .and_then(|found| People::from_arg_matches(&found));
-    let task = match parsed {
+    let parse = |args: &[OsString]| {
+        let found = command.clone().try_get_matches_from(args)?;
+        People::from_arg_matches(&found)
+    };
+    let task = match parse(args) {
         Ok(parsed) => parsed.task,
         Err(error) => {
+            // clap quotes the words as they are. A person's script may have taken them from a manifest.
+            let plain: Vec<OsString> = args.iter().map(printable).collect();
+            let error = parse(&plain).err().unwrap_or(error);
             let text = error.render().ansi().to_string();
             return styled(if error.use_stderr() {
                 Printed::failure(text, USAGE)
@@ -194,6 +198,11 @@ fn people(args: &[OsString]) -> Printed {
         }
         Printed::failure(format!("{said}\n"), 1)
     }))
+}
+
+fn printable(word: &OsString) -> OsString {
+    let word = String::from_utf8_lossy(word.as_encoded_bytes());
+    word.replace(|c| !is_printable(c), "?").into()
 }
 
 #[cfg(test)]
