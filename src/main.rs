@@ -20,6 +20,12 @@ fn main() -> ExitCode {
     };
     let said = write(out, &printed.stdout);
     let _ = write(err, &printed.stderr);
+    // `flexvolume-lvm status | head -1` ends early on purpose. kubelet reads standard error as a part of the answer.
+    if let Some(error) = said.as_ref().err().filter(|_| printed.styled)
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        let _ = writeln!(io::stderr(), "writing to standard output: {error}");
+    }
     // If standard output could not be written, for example because a disk is full, the exit code is not 0.
     let lost = u8::from(said.is_err());
     ExitCode::from(printed.code.max(lost))

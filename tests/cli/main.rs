@@ -18,6 +18,7 @@ use assert_cmd::Command;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Stdio;
 use support::driver::driver;
 use support::machine::Machine;
 use support::reply::Reply;
@@ -142,11 +143,26 @@ fn brings_nothing_up(machine: &Machine, words: &[&str]) {
 #[test]
 fn a_reply_that_cannot_be_written_is_no_success() {
     let full = || File::options().write(true).open("/dev/full").unwrap();
-    for args in [&["init"][..], &["--help"], &["status", "--json"]] {
+    let why = "writing to standard output: No space left on device";
+    for (args, why) in [
+        (&["init"][..], ""),
+        (&["--help"], why),
+        (&["status", "--json"], why),
+    ] {
         // assert_cmd's output cannot go to a file.
         let mut command = std::process::Command::new(driver());
-        let status = command.args(args).stdout(full()).status().unwrap();
-        assert_eq!(status.code(), Some(1), "{args:?}");
+        let output = command
+            .args(args)
+            .stdout(full())
+            .stderr(Stdio::piped())
+            .spawn();
+        let output = output.unwrap().wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            said.starts_with(why) && said.is_empty() == why.is_empty(),
+            "{args:?}: {said}"
+        );
     }
 }
 
