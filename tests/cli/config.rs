@@ -48,6 +48,16 @@ fn without_a_name_it_is_the_drivers_own_config_with_who_may_write_it() {
     machine.configure("");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
     prints(&machine, &asked, "can be written by others than root", 1);
+    let none = machine
+        .command(&asked)
+        .env("FLEXVOLUME_LVM_CONFIG", "/dev/null")
+        .output();
+    let none = none.unwrap();
+    let said = text(&none.stdout) + &text(&none.stderr);
+    assert!(
+        said.contains("/dev/null is not there") && none.status.success(),
+        "{said}"
+    );
     fs::rename(&file, machine.path("elsewhere")).unwrap();
     prints(&machine, &asked, "cannot be read: No such file", 1);
 }
