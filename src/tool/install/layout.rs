@@ -44,7 +44,7 @@ impl InstallLayout {
 
     /// The command with which a person removes the driver from this node.
     pub fn uninstall(&self) -> String {
-        let (exe, plugin_dir) = (self.dir.exe.shown(), self.plugin_dir.shown());
+        let (exe, plugin_dir) = (self.dir.exe.quoted(), self.plugin_dir.quoted());
         let Plugin { vendor, driver } = &self.plugin;
         format!("{exe} uninstall --plugin-dir {plugin_dir} --vendor {vendor} --driver {driver}")
     }

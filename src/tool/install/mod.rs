@@ -188,10 +188,10 @@ fn require_plugin_dir(layout: &InstallLayout) -> Result<()> {
         return files::make_dirs(dir);
     }
     if !files::exists(dir)? {
-        let dir = dir.shown();
         bail!(
-            "there is no directory {dir}; if kubelet's --volume-plugin-dir is that, make it: \
-             mkdir -p {dir}"
+            "there is no directory {}; if kubelet's --volume-plugin-dir is that, make it: mkdir -p {}",
+            dir.shown(),
+            dir.quoted()
         );
     }
     Ok(())
