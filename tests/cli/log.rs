@@ -4,6 +4,7 @@ use crate::people::{prints, says};
 use crate::{DEVICE, JSON, Machine};
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 /// The entry that this call leaves.
@@ -88,6 +89,27 @@ fn a_log_that_is_no_file_keeps_nobody_waiting() {
     machine.call(&["unmount", "/nonexistent/x"]);
     prints(&machine, &["log"], "it is not a regular file", 1);
     prints(&machine, &["metrics"], "flexvolume_lvm_log_readable{} 0", 0);
+}
+
+/// As of the journal: root may follow advice in an entry.
+#[test]
+fn a_log_file_that_is_a_link_or_that_others_may_write_is_not_read() {
+    let machine = Machine::new();
+    machine.call(&["unmount", "/nonexistent/x"]);
+    let file = machine.path("log");
+    prints(&machine, &["log"], "unmount", 0);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+    prints(&machine, &["log"], "can be written by others than root", 1);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::rename(&file, machine.path("target")).unwrap();
+    std::os::unix::fs::symlink("target", &file).unwrap();
+    machine.call(&["unmount", "/nonexistent/y"]);
+    prints(
+        &machine,
+        &["log"],
+        "a symbolic link: name its target in `log`",
+        1,
+    );
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 
 use super::call::Call;
 use driver::config::{Config, LogTarget};
+use driver::host::trust::require_roots;
 use driver::host::{Command, Host};
 use driver::names::Shown;
 
@@ -27,7 +28,10 @@ pub fn read(host: &Host, config: &Config, oldest: u64) -> Result<Vec<Call>> {
             config.file
         ),
         LogTarget::Syslog => of_journal(host, config, oldest)?,
-        LogTarget::File(file) => of_file(host, file)?,
+        LogTarget::File(file) => {
+            require_own(host, config, file)?;
+            of_file(host, file)?
+        }
     };
     calls.retain(|call| call.time >= oldest);
     Ok(calls)
@@ -70,6 +74,22 @@ fn require_a_journal(host: &Host, config: &Config) -> Result<()> {
         "there is no log, since this host keeps no journal: {help}, or set `log` in {} to a file",
         config.file
     );
+}
+
+/// Fails if the driver does not write to this log, since it follows no link there, or if others may write to it: root
+/// may follow advice in an entry.
+fn require_own(host: &Host, config: &Config, file: &Path) -> Result<()> {
+    if host.kernel.link(file).is_ok() {
+        bail!(
+            "the driver does not write to {}, a symbolic link: name its target in `log` of {}",
+            file.shown(),
+            config.file
+        );
+    }
+    if host.kernel.exists(file) {
+        require_roots(file).map_err(Error::msg)?;
+    }
+    Ok(())
 }
 
 fn of_file(host: &Host, file: &Path) -> Result<Vec<Call>> {
