@@ -121,3 +121,54 @@ fn what_the_kernel_has_after_the_first_encryption_is_compared_too() {
     node.write("pod", &volume, "made");
     still_holds(&node, &volume, "made");
 }
+
+/// cryptsetup reads the header on the disk when it resizes and closes a volume. What is written there meanwhile neither
+/// changes how the kernel encrypts nor keeps a pod from ending.
+#[test]
+fn a_header_that_is_written_under_a_pod_changes_no_table_and_keeps_no_pod() {
+    let (node, _group, volume) = with_filled("under-a-pod");
+    let device = volume.device();
+    let attacker = Attacker::new(&volume);
+    sh(&format!(
+        "dd if={device} of=/run/under-a-pod.kept bs=4k count=1024 status=none"
+    ));
+    let own = Copy::read(&device, 0).json();
+    let changed = |part, old: &str, new: &str| within(part, old, new)(&own);
+    let mandatory = r#"{"requirements":{"mandatory":["later"]},"#;
+    let reencrypt = r#"{"requirements":{"mandatory":["online-reencrypt-v2"]},"#;
+    let jsons = [
+        ("the attacker's", attacker.json()),
+        ("no cipher", changed(SEGMENTS, AES, "cipher_null-ecb")),
+        ("a cipher of less", changed(SEGMENTS, AES, "aes-ecb")),
+        ("linear", changed(SEGMENTS, "\"crypt\"", "\"linear\"")),
+        ("later data", changed(SEGMENTS, "16777216", "20971520")),
+        (
+            "a short segment",
+            changed(SEGMENTS, "\"dynamic\"", "\"1048576\""),
+        ),
+        ("other sectors", changed(SEGMENTS, ":512", ":4096")),
+        ("a requirement", changed(CONFIG, "{", mandatory)),
+        ("a re-encryption", changed(CONFIG, "{", reencrypt)),
+        ("no JSON", "[".repeat(9000)),
+        ("empty JSON", "{}".to_owned()),
+    ];
+    let mut size: u64 = 48 << 20;
+    for (name, json) in jsons {
+        let dir = node.up("pod", &volume);
+        let row = || run("dmsetup", &["table", "--showkeys", &volume.mounted()]);
+        let without_size = |row: &str| row.splitn(3, ' ').nth(2).unwrap().to_owned();
+        let before = without_size(&row());
+        for which in [0, 1] {
+            let copy = Copy::read(&device, which).with_json(&json);
+            write(&device, which * COPY, &copy.summed("sha256"));
+        }
+        size += 8 << 20;
+        let grown = node.grow("pod", &volume, size);
+        assert_eq!(without_size(&row()), before, "{name}: {grown:?}");
+        write_synced(&dir.join("page"), "later");
+        node.down("pod", &volume);
+        assert!(!is_open(&volume), "{name}");
+        overwrite(&device, "/run/under-a-pod.kept", 0, 1024);
+        still_holds(&node, &volume, "later");
+    }
+}
