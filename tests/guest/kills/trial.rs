@@ -68,7 +68,10 @@ impl Scene {
                 assert!(is_new, "{reply:?}");
                 give_up_header(node, &stage.volume);
             } else {
-                assert!(is_mended(&device, &reply), "the repeated call: {reply:?}");
+                assert!(
+                    is_mended(&device, &reply.message),
+                    "the repeated call: {reply:?}"
+                );
             }
         }
         panic!("{} comes to no end", name_of(self));
@@ -199,8 +202,7 @@ pub fn give_up_header(node: &Node, volume: &Volume) {
 
 /// Removes the remains of a killed call as an operator does, whatever call it was. Returns false if the message names
 /// no such remains.
-pub fn is_mended(device: &str, reply: &Reply) -> bool {
-    let message = &reply.message;
+pub fn is_mended(device: &str, message: &str) -> bool {
     if message.contains("Superblock checksum does not match superblock") {
         let fix = "set_super_value state 0";
         run("debugfs", &["-n", "-w", "-R", fix, device]);
@@ -213,7 +215,7 @@ pub fn is_mended(device: &str, reply: &Reply) -> bool {
     } else if let Some((_, rest)) = message.split_once("`dmsetup remove flexvolume.") {
         // A killed `cryptsetup open` had made the device, and given it no table yet.
         let name = format!("flexvolume.{}", rest.split('`').next().unwrap());
-        assert_eq!(run("dmsetup", &["table", &name]), "", "{reply:?}");
+        assert_eq!(run("dmsetup", &["table", &name]), "", "{message}");
         run("dmsetup", &["remove", &name]);
     } else {
         return false;

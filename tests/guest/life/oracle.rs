@@ -42,6 +42,8 @@ pub struct Lv {
     pub permitted: bool,
     /// Its disk failed while it was mounted.
     pub scarred: bool,
+    /// The same, and no mount has checked its filesystem since.
+    pub unchecked: bool,
     /// A call that worked on it was killed.
     pub killed: bool,
     /// The first volume in its line of snapshots.
@@ -88,6 +90,8 @@ pub struct Asked<'a> {
     pub twin: bool,
     /// Another volume is mounted under its name in kubelet's directories.
     pub renamed: bool,
+    /// How often kubelet has it mounted for all pods.
+    pub globals: usize,
 }
 
 /// The expected result of a mount.
@@ -137,5 +141,29 @@ impl Asked<'_> {
         } else {
             Expected::Mounted
         }
+    }
+
+    /// Whether a finding of `doctor` about the volume may be true. If its disk is well, its content and its record are
+    /// right, and no killed call has touched it, a finding is a false alarm.
+    pub fn may_be_found(&self, check: &str) -> bool {
+        let Some(lv) = self.lv else {
+            return matches!(self.disk, Ill::Gone | Ill::ReadOnly);
+        };
+        let is_hurt = matches!(self.disk, Ill::Gone | Ill::ReadOnly)
+            || self.thin && self.pool_scarred
+            || lv.scarred
+            || lv.lost
+            || lv.killed;
+        is_hurt
+            || match check {
+                "next-mount" => self.expected() != Expected::Mounted,
+                "may-be-formatted" => lv.permitted,
+                "mkfs-unfinished" => lv.holds == Holds::Perhaps || lv.record == Record::Perhaps,
+                // The kernel keeps its note in the filesystem, also over a power cut.
+                "filesystem-errors" => lv.unchecked,
+                // It was renamed while pods had it.
+                "two-global-mounts" => self.globals > 1,
+                _ => false,
+            }
     }
 }

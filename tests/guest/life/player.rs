@@ -64,6 +64,8 @@ pub enum Step {
     Adopt(usize),
     AllowFormat(usize),
     Deactivate(usize),
+    /// An operator runs doctor, and follows its advice.
+    Consult,
     Replace,
     CutPower,
 }
@@ -181,7 +183,7 @@ impl Player {
 
     fn step(&mut self) -> Step {
         let (slot, other, disk) = (self.slot(), self.slot(), self.below(2));
-        match self.below(107) {
+        match self.below(110) {
             0..10 => Step::Up {
                 pod: self.new_pod(),
                 read_only: self.below(5) == 0,
@@ -224,6 +226,7 @@ impl Player {
             97 => Step::Hold(self.pod()),
             98..100 => Step::LetGo,
             100 => Step::Grow(self.pod()),
+            101..104 => Step::Consult,
             _ => Step::Snapshot { slot, to: slot ^ 1 },
         }
     }

@@ -2,7 +2,7 @@
 //! about. A row is a test of that name: `tests/run.sh guest refusals::swap`.
 
 pub mod agreed;
-mod commands;
+pub mod commands;
 mod row;
 
 use crate::prelude::*;

@@ -22,7 +22,9 @@ impl World {
                 self.pool_scarred |= disk == 0;
                 for slot in (0..SLOTS).filter(|slot| PLACES[*slot].disk == disk) {
                     if let Some(lv) = self.slots[slot] {
-                        self.lvs[lv].scarred |= self.is_alive(lv);
+                        let is_alive = self.is_alive(lv);
+                        self.lvs[lv].scarred |= is_alive;
+                        self.lvs[lv].unchecked |= is_alive;
                         self.lvs[lv].lost |= self.lvs[lv].thick;
                     }
                 }

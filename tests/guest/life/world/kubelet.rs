@@ -57,7 +57,7 @@ impl World {
             Pod::Gone => read_only,
         };
         let volume = self.volume_of(pod, read_only);
-        let expected = self.expected(pod, read_only);
+        let expected = self.asked(pod, read_only).expected();
         let before = self.check(slot, read_only);
         if let Some(lv) = self.lv(slot) {
             let formats = before.verdict == "format" && !lv.files.is_empty();
@@ -90,6 +90,9 @@ impl World {
                 self.pods[pod] = Pod::Up { read_only, lv };
             }
             Came::Done => {
+                if let Some(lv) = self.slots[slot].filter(|_| is_first && !read_only) {
+                    self.lvs[lv].unchecked = false; // The mount has checked it.
+                }
                 self.is_up(pod, read_only, &before, &expected);
                 let mount = mount_at(&self.dir(pod)).unwrap();
                 // kubelet makes no call for what a call that was cut had mounted.
@@ -143,7 +146,7 @@ impl World {
         println!("    refused: {}", reply.message);
         self.refused.clone_from(&reply.message);
         let killed = self.lv(slot).is_some_and(|lv| lv.killed);
-        if killed && self.operator(slot, reply) {
+        if killed && self.operator(slot, &reply.message) {
             return;
         }
         let lv = self.lv(slot);
@@ -252,9 +255,11 @@ impl World {
         }
     }
 
-    fn expected(&self, pod: usize, read_only: bool) -> Expected {
+    pub(super) fn asked(&self, pod: usize, read_only: bool) -> Asked<'_> {
         let (slot, place) = (pod / 2, &PLACES[pod / 2]);
         let volume = self.volume(slot);
+        let global = self.node.global_dir(&volume);
+        let globals = global.parent().unwrap();
         let lv = self.lv(slot);
         let all = lv.map_or_else(Vec::new, Self::mounts_of);
         let is_other = |dir: &Path| {
@@ -278,10 +283,11 @@ impl World {
                 let mut there = self.slots.iter().flatten();
                 there.any(|other| self.are_twins(*other, lv))
             }),
-            renamed: [self.node.global_dir(&volume), self.dir(pod)]
+            renamed: [&global, &self.dir(pod)].iter().any(|dir| is_other(dir)),
+            globals: all
                 .iter()
-                .any(|dir| is_other(dir)),
+                .filter(|mount| Path::new(&mount.point).starts_with(globals))
+                .count(),
         }
-        .expected()
     }
 }

@@ -1,5 +1,6 @@
 //! One node with two disks, and what happens to it.
 
+mod advice;
 mod disks;
 mod kubelet;
 mod operators;
@@ -182,6 +183,7 @@ impl World {
             Step::Adopt(slot) => self.adopt(*slot),
             Step::AllowFormat(slot) => self.allow_format(*slot),
             Step::Deactivate(disk) => self.deactivate(*disk),
+            Step::Consult => self.consult(),
             Step::Replace => self.replace(),
             Step::CutPower => self.cut_power(),
             Step::Make(_) => {}

@@ -12,13 +12,13 @@ use crate::signatures::put;
 
 impl World {
     /// The volume of a slot, if nobody uses it and LVM can work on it.
-    fn free(&self, slot: usize) -> Option<usize> {
+    pub(super) fn free(&self, slot: usize) -> Option<usize> {
         let lv = self.slots[slot].filter(|_| self.is_well(slot))?;
         (!self.is_alive(lv) && !self.is_open(lv)).then_some(lv)
     }
 
     /// Whether there is a LUKS2 device on top of this volume.
-    fn is_open(&self, lv: usize) -> bool {
+    pub(super) fn is_open(&self, lv: usize) -> bool {
         Path::new(&format!("/dev/mapper/flexvolume.{}", self.lvs[lv].uuid)).exists()
     }
 
@@ -259,14 +259,14 @@ impl World {
     }
 
     /// An operator mends a killed call's remains as the message says.
-    pub(super) fn operator(&mut self, slot: usize, reply: &Reply) -> bool {
+    pub(super) fn operator(&mut self, slot: usize, message: &str) -> bool {
         let (volume, group) = (self.volume(slot), &self.groups[PLACES[slot].disk]);
-        let said = |words: &str| reply.message.contains(words);
+        let said = |words: &str| message.contains(words);
         if said(&format!("`lvremove {}`", group.path(PLACES[slot].lv))) {
             assert!(
                 self.lv(slot)
                     .is_none_or(|lv| lv.files.is_empty() || lv.lost),
-                "{reply:?}"
+                "{message}"
             );
             group.lv("lvremove", &[], PLACES[slot].lv);
             let (of, twin) = (self.slots[slot].take(), self.slots[slot ^ 1]);
@@ -283,11 +283,11 @@ impl World {
             // luksFormat had written noise, and no header or a part of one.
             assert!(
                 self.lv(slot).is_none_or(|lv| lv.files.is_empty()),
-                "{reply:?}"
+                "{message}"
             );
             give_up_header(&self.node, &volume);
             return true;
         }
-        is_mended(&volume.device(), reply)
+        is_mended(&volume.device(), message)
     }
 }
