@@ -62,7 +62,12 @@ impl World {
             .node
             .grow(&format!("pod{pod}"), &self.volume(slot), bytes);
         let is_kept = self.config.reserve && reply.message.ends_with("[reserve]");
-        if !is_kept {
+        // The tools that grow ext4 and xfs go by the name under which it was mounted.
+        let source = mount_at(&self.dir(pod)).unwrap().source;
+        let is_renamed = PLACES[slot].fs != "btrfs" && source != self.volume(slot).mounted();
+        if is_renamed && !is_kept {
+            reply.is_failure(&["was renamed while it was mounted"]);
+        } else if !is_kept {
             reply.is_success();
         }
     }
