@@ -42,7 +42,7 @@ pub fn filesystem_failed(id: &LvId, place: &Place, failure: Failure) -> String {
 }
 
 /// What to do if the group has too little free space. kubelet starts no pod of a claim whose growth fails, so the
-/// message also says how to undo the claim's request.
+/// message also says how to lower the claim's request. The API server refuses what is not above the capacity.
 pub fn no_room(id: &LvId, needed: &Needed) -> String {
     let Needed {
         has, more, free, ..
@@ -64,7 +64,8 @@ pub fn no_room(id: &LvId, needed: &Needed) -> String {
     });
     format!(
         "{id} needs {more} more to be {} large, but {vg} has only {free} free{only}{short}: add {such}a disk (`vgextend \
-         {mixed}{vg} DISK`), or set the claim's request back to {has} (Kubernetes 1.32 and later)",
+         {mixed}{vg} DISK`), or lower the claim's request to just above its `status.capacity` (Kubernetes 1.32 and \
+         later)",
         needed.size.rounded()
     )
 }

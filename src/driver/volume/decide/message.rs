@@ -159,15 +159,15 @@ impl Reason {
             Self::ShortDisk(disk) => short_disk(id, disk),
             Self::FilesystemLimit(largest) => format!(
                 "the filesystem on {id} cannot use more than {}: its blocks, without the feature `64bit`, or its inodes \
-                 have numbers of 32 bits. Nothing was extended. Ask for less, or set the claim's request back (Kubernetes \
-                 1.32 and later). {}",
+                 have numbers of 32 bits. Nothing was extended. Ask for less, or lower the claim's request to \
+                 just above its `status.capacity` (Kubernetes 1.32 and later). {}",
                 largest.rounded(),
                 wider(id)
             ),
             Self::SnapshotSize { origin, size } => format!(
                 "{id} is a snapshot of {vg}/{origin}, and stays as large as that was then: {size}. Nothing was \
-                 extended. Ask for at most so much, or set the claim's request back (Kubernetes 1.32 and later). To \
-                 have more room, copy the data to a new volume"
+                 extended. Ask for at most so much, or lower the claim's request to just above its `status.capacity` \
+                 (Kubernetes 1.32 and later). To have more room, copy the data to a new volume"
             ),
             Self::Pool => format!(
                 "{id} is a pool that holds other volumes, not a volume for a filesystem. Name a volume in \
