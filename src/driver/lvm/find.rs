@@ -73,25 +73,28 @@ pub fn lock_of(host: &Host, volume: &Volume) -> Option<Lease> {
 fn ask_for(host: &Host, id: &LvId, more: &[&str]) -> Result<Found, ToolError> {
     let ask = |fields| ask("lvs", fields, host.limits.query).args(more);
     let command = ask(LV_FIELDS).operand(id.to_string());
-    match read_with_warnings(host, &command, |report| report.volumes("lv")) {
-        Ok((volumes, _)) if volumes.is_empty() => Ok(Found::Hidden),
-        Ok((volumes, warned)) => match volumes.into_iter().find(|volume| volume.id == *id) {
-            Some(volume) => Ok(Found::Volume(Box::new(Volume { warned, ..volume }))),
-            None => Err(ToolError::Unintelligible {
-                line: command.whole_line(),
-                reason: format!("it does not list {id}"),
-            }),
-        },
-        Err(error @ ToolError::Failed { code: FAILED, .. }) => {
-            let lv = id.lv().as_str();
-            let command = ask("lv_name").operand(id.vg().as_str());
-            match lists(host, &command, "lv", lv) {
-                Ok(false) => Ok(Found::NoVolume),
-                Err(_) if is_unknown(host, id.vg()) => Ok(Found::NoGroup),
-                Ok(true) | Err(_) => Err(error),
-            }
+    let read = || read_with_warnings(host, &command, |report| report.volumes("lv"));
+    let mut answer = read();
+    if let Err(ToolError::Failed { code: FAILED, .. }) = answer {
+        let list = ask("lv_name").operand(id.vg().as_str());
+        match lists(host, &list, "lv", id.lv().as_str()) {
+            Ok(false) => return Ok(Found::NoVolume),
+            // Somebody has created it meanwhile.
+            Ok(true) => answer = read(),
+            Err(_) if is_unknown(host, id.vg()) => return Ok(Found::NoGroup),
+            Err(_) => {}
         }
-        Err(error) => Err(error),
+    }
+    let (volumes, warned) = answer?;
+    if volumes.is_empty() {
+        return Ok(Found::Hidden);
+    }
+    match volumes.into_iter().find(|volume| volume.id == *id) {
+        Some(volume) => Ok(Found::Volume(Box::new(Volume { warned, ..volume }))),
+        None => Err(ToolError::Unintelligible {
+            line: command.whole_line(),
+            reason: format!("it does not list {id}"),
+        }),
     }
 }
 
@@ -196,6 +199,8 @@ pub fn find_group(host: &Host, vg: &VgName) -> Result<Option<Group>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
     use crate::host::{Kernel, Output, Tools};
 
@@ -253,5 +258,26 @@ mod tests {
             let found = find(&host, &id);
             assert_eq!(found.ok(), want, "{name}");
         }
+    }
+
+    /// Somebody creates the volume after LVM was asked for it.
+    struct CreatedMeanwhile(AtomicU32);
+
+    impl Tools for CreatedMeanwhile {
+        fn run(&self, command: &Command) -> Result<Output, ToolError> {
+            const ROWS: &str = r#"{"report":[{"lv":[{"lv_name":"x"}]}]}"#;
+            let outputs = [Err(5), Ok(ROWS), Ok(r#"{"report":[{"lv":[]}]}"#)];
+            let number = self.0.fetch_add(1, Ordering::Relaxed);
+            Answers([outputs[number as usize]; 3]).run(command)
+        }
+    }
+
+    #[test]
+    fn a_volume_that_is_created_meanwhile_is_asked_for_again() {
+        let (tools, kernel) = (CreatedMeanwhile(AtomicU32::new(0)), Kernel::new().unwrap());
+        let limits = crate::config::Limits::default();
+        let host = Host::new(&tools, &kernel, &limits);
+        let found = find(&host, &LvId::parse("vg/x").unwrap());
+        assert_eq!(found.ok(), Some(Found::Hidden));
     }
 }
