@@ -22,7 +22,9 @@
 #                                sources
 #   tests/run.sh plane [CASE…]   the same as a node of a control plane: claims, and the
 #                                controller that attaches; KUBERNETES=DIR has kube-apiserver and kube-controller-manager too
-#   tests/run.sh shared [CASE…]  two nodes in two guests, with one volume group on one disk
+#   tests/run.sh shared [CASE…]  two nodes in two guests, with one volume group on one disk; `shared life` is only the
+#                                life of both at random, for FLEXVOLUME_LVM_LIFE seconds, 45 unless set otherwise, from
+#                                FLEXVOLUME_LVM_SEED, 1 unless set otherwise
 #   tests/run.sh life [SECONDS [SEED]] a node's life at random, in a guest: pods,
 #                                operators, kills, broken disks, power cuts; 300 seconds. A life that
 #                                fails is printed as a short list of steps, and its seed plays it again

@@ -218,7 +218,8 @@ two_nodes() {
     # shellcheck disable=SC2016
     as_root sh -c 'echo $$ > "$0"; exec timeout --kill-after=10 0 "$@"' "$here/pid" env FLEXVOLUME_LVM_SHARED="$here" \
         FLEXVOLUME_LVM_PROCESSORS="$(processors | xargs)" FLEXVOLUME_LVM_LOCKD="$LOCKD" \
-        FLEXVOLUME_LVM_PRELOAD="$(whole_registers "$here")" \
+        FLEXVOLUME_LVM_PRELOAD="$(whole_registers "$here")" FLEXVOLUME_LVM_LIFE="${FLEXVOLUME_LVM_LIFE:-45}" \
+        FLEXVOLUME_LVM_SEED="${FLEXVOLUME_LVM_SEED:-$LIFE_SEED}" \
         BOOTS="$BOOTS" STEP="$STEP" "$@" --test-threads=1 2>&1 | until_silent "$SILENCE" "$here/pid" |
         tee "$DIR/shared.log"
 }

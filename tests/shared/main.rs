@@ -2,6 +2,7 @@
 //! root. Each node is a guest kernel with lvmlockd and sanlock on the same disk.
 #![allow(clippy::restriction, clippy::disallowed_methods)]
 
+mod life;
 mod moves;
 mod obstacles;
 mod pair;

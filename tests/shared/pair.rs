@@ -154,7 +154,8 @@ impl Guest {
         });
     }
 
-    fn run(&self, script: &str) -> Output {
+    /// Runs a script in the guest.
+    pub fn run(&self, script: &str) -> Output {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         fs::write(self.file(number, "sh"), script).unwrap();
@@ -186,7 +187,7 @@ impl Guest {
     }
 
     /// Calls the driver.
-    pub fn call(&self, mode: Mode, args: &[&str]) -> Reply {
+    pub fn call(&self, mode: Mode, args: &[impl AsRef<str>]) -> Reply {
         let line = line(mode, args);
         Reply::of(&line, &self.run(&line))
     }
@@ -201,26 +202,14 @@ impl Guest {
 
     /// Brings a volume up for a pod, as kubelet does in this mode.
     pub fn up(&self, mode: Mode, volume: &Volume) -> Reply {
-        let (json, device) = (volume.json(), volume.device());
-        let (global, pod) = (global_dir(mode, volume), pod_dir(mode, volume));
-        // The controller has attached it on another host.
-        let calls: [&[&str]; 3] = [
-            &["waitforattach", &device, &json],
-            &["mountdevice", &global, &device, &json],
-            &["mount", &pod, &json],
-        ];
-        let calls = if mode == Mode::Attach {
-            &calls[..]
-        } else {
-            &calls[2..]
-        };
-        let mut reply = self.call(mode, calls[0]);
-        for call in &calls[1..] {
-            if reply.status == "Success" {
-                reply = self.call(mode, call);
+        let mut reply = None;
+        for call in up_calls(mode, volume) {
+            let answer = reply.insert(self.call(mode, &call));
+            if answer.status != "Success" {
+                break;
             }
         }
-        reply
+        reply.unwrap()
     }
 
     /// Brings the volume up, and takes it down again.
@@ -231,11 +220,8 @@ impl Guest {
 
     /// Takes the volume from its pod; the controller detaches it on another host.
     pub fn down(&self, mode: Mode, volume: &Volume) {
-        self.call(mode, &["unmount", &pod_dir(mode, volume)])
-            .is_success();
-        if mode == Mode::Attach {
-            self.call(mode, &["unmountdevice", &global_dir(mode, volume)])
-                .is_success();
+        for call in down_calls(mode, volume) {
+            self.call(mode, &call).is_success();
         }
         assert!(!self.has(volume), "{} still has {}", self.name, volume.lv());
     }
@@ -263,10 +249,39 @@ impl Guest {
 }
 
 /// A shell line that calls the driver.
-fn line(mode: Mode, args: &[&str]) -> String {
-    let args: Vec<_> = args.iter().map(|arg| format!("'{arg}'")).collect();
+pub fn line(mode: Mode, args: &[impl AsRef<str>]) -> String {
+    let quoted = |arg: &_| format!("'{}'", AsRef::<str>::as_ref(arg));
+    let args: Vec<_> = args.iter().map(quoted).collect();
     let exec = format!("{}/exec/kubernetes.io~lvm", top(mode));
     format!("{exec}/lvm {}", args.join(" "))
+}
+
+/// kubelet's calls that bring a volume up for a pod. The controller has attached it on another host.
+pub fn up_calls(mode: Mode, volume: &Volume) -> Vec<Vec<String>> {
+    let (json, device) = (volume.json(), volume.device());
+    let mount = vec!["mount".to_owned(), pod_dir(mode, volume), json.clone()];
+    if mode == Mode::MountOnly {
+        return vec![mount];
+    }
+    let wait = vec!["waitforattach".to_owned(), device.clone(), json.clone()];
+    let global = global_dir(mode, volume);
+    vec![
+        wait,
+        vec!["mountdevice".to_owned(), global, device, json],
+        mount,
+    ]
+}
+
+/// kubelet's calls that take a volume from its pod.
+pub fn down_calls(mode: Mode, volume: &Volume) -> Vec<Vec<String>> {
+    let unmount = vec!["unmount".to_owned(), pod_dir(mode, volume)];
+    if mode == Mode::MountOnly {
+        return vec![unmount];
+    }
+    vec![
+        unmount,
+        vec!["unmountdevice".to_owned(), global_dir(mode, volume)],
+    ]
 }
 
 fn top(mode: Mode) -> &'static str {

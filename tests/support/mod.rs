@@ -6,6 +6,7 @@ pub mod driver;
 pub mod machine;
 pub mod reply;
 pub mod running;
+pub mod sample;
 pub mod schema;
 pub mod tools;
 pub mod trace;

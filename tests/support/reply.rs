@@ -6,7 +6,7 @@ use std::process::Output;
 use serde::Deserialize;
 
 /// A reply of the driver, which was one JSON document and nothing else.
-#[derive(Debug, PartialEq, Deserialize)]
+#[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reply {
     pub status: String,
