@@ -177,7 +177,8 @@ fn a_device_node_that_is_lost_is_made_again_and_a_file_in_its_place_is_left() {
     let right = std::fs::canonicalize(&link).unwrap();
     std::fs::remove_file(&link).unwrap();
     std::fs::write(&link, "a file").unwrap();
-    node.mount("pod", &volume).is_failure(&[&link]);
+    node.mount("pod", &volume)
+        .is_failure(&[&link, "is a plain file"]);
     assert_eq!(read(Path::new(&link)), "a file");
     // Nothing at all: LVM may mend that when it is told to activate the volume.
     std::fs::remove_file(&link).unwrap();

@@ -92,6 +92,23 @@ fn volume_list_that_prevents_activation_is_named() {
     node.up("pod", &volume);
 }
 
+/// Without `volume_list`, LVM activates only what has a tag of this host, if the host has any.
+#[test]
+fn a_host_with_tags_activates_the_volume_once_lvm_conf_has_what_the_message_says() {
+    let (node, group, volume) = Node::with_data(Mode::MountOnly, "hosttags");
+    group.lv("lvchange", &["-an"], "data");
+    let tags = "tags {\n hosttags = 1\n}\n";
+    let list = {
+        let _conf = LvmConf::new(tags);
+        assert!(!sh("lvm tags").is_empty());
+        let refused = node.refuses_mount(&volume, &["hosttags/data", "`lvm tags`"]);
+        let (_, list) = refused.message.split_once("set `").unwrap();
+        list.split('`').next().unwrap().to_owned()
+    };
+    let _conf = LvmConf::new(&format!("{tags}activation {{\n {list}\n}}\n"));
+    node.visit(&volume);
+}
+
 #[test]
 fn exported_group_is_named() {
     let (node, group, volume) = Node::with_data(Mode::MountOnly, "exported");

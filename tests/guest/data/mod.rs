@@ -5,6 +5,7 @@ mod clock;
 mod creation;
 mod damaged;
 pub mod foreign;
+mod lost_disks;
 pub mod lvm_conf;
 pub mod meanwhile;
 mod old_disks;

@@ -104,7 +104,7 @@ fn a_volume_whose_cache_is_lost_keeps_its_data_by_what_the_message_says() {
             lvconvert -qq -y {converts} fast {name}/data"
         ));
         disks[1].fail_wholly();
-        let refused = node.refuses_mount(&volume, &["only a cache was on it"]);
+        let refused = node.refuses_mount(&volume, &["had only a cache"]);
         agreeing(refused.command("lvchange -an").unwrap());
         node.finds(&volume, "kept");
     }

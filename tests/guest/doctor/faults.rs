@@ -6,6 +6,8 @@ use crate::prelude::*;
 use crate::signatures::put;
 use serde_json::Value;
 
+const ON_CALL: &str = include_str!("../../../docs/on-call.md");
+
 fn node(lines: &str) -> Node {
     Node::with_config(Mode::MountOnly, lines)
 }
@@ -96,13 +98,17 @@ fn a_group_that_is_not_for_this_host_is_a_note_unless_the_config_names_it() {
     let (group, _) = Group::with_data("away");
     group.lv("lvchange", &["-an"], "data");
     let logs = "log = '/run/away.log'";
+    // As if that host was gone for good.
+    let mut printed = ON_CALL.split('`');
+    let gone = printed.find(|text| text.starts_with("vgchange --config 'global{system_id_source"));
+    let gone = gone
+        .unwrap()
+        .replace("OLDID", "other")
+        .replace("VG", "away");
+    let gone = gone.replace("vgchange", "vgchange -qy");
     for (leaves, words, comes_back) in [
         ("vgexport -q away", "exported", "vgimport -q away"),
-        (
-            "vgchange -qy --systemid other away",
-            "of host other",
-            "vgchange -qy --config 'global{system_id_source=lvmlocal} local{system_id=other}' --systemid '' away",
-        ),
+        ("vgchange -qy --systemid other away", "of host other", &gone),
     ] {
         run("sh", &["-c", leaves]);
         let (list, _) = node("").says(&["status"]);

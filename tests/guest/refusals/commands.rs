@@ -31,6 +31,7 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("inside", "e2fsck -b ", "tests/guest/crypt/again.rs"),
     ("pool-full", "lvextend --poolmetadatasize ", "tests/guest/policy/full.rs"),
     ("still-mounted", "umount --lazy", "it says how the state came about"),
+    ("still-mounted", "mount ", "tests/guest/users/openers.rs"),
     ("larger-sectors", "vgextend ", "tests/guest/data/sectors.rs"),
     ("larger-sectors", "lvchange --activate ", "tests/guest/data/sectors.rs"),
     ("large-blocks", "lvremove ", "as of `new-not-blank`"),

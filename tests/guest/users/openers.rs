@@ -162,6 +162,20 @@ fn a_filesystem_that_lives_on_in_an_open_file_is_mounted_again_if_it_is_recorded
 }
 
 #[test]
+fn a_filesystem_that_was_frozen_at_its_unmount_is_idle_after_what_the_message_says() {
+    let (node, group, volume) = Node::with_data(Mode::MountOnly, "frozen");
+    let dir = node.up("pod", &volume);
+    run("fsfreeze", &["--freeze", text(&dir)]);
+    node.down("pod", &volume);
+    let id = group.path("data");
+    let (said, code) = node.says(&["check", "--idle", &id]);
+    assert!(said.contains("is still mounted") && code == 1, "{said}");
+    let line = said.replace('`', "\n");
+    bash(&told(&line, "mount ").replace("DIR", "/mnt"));
+    node.prints(&["check", "--idle", &id], "is ready", 0);
+}
+
+#[test]
 fn a_disk_with_damaged_metadata_keeps_nobody_from_volumes_on_others() {
     let group = Group::new("sound");
     let damaged = Group::new("damaged");

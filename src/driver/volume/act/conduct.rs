@@ -185,13 +185,15 @@ impl Job<'_> {
             if !is_in_kernel(kernel, id) {
                 bail!(
                     "LVM did not activate {id}: see whether `volume_list` of lvm.conf leaves it out (`lvmconfig \
-                     activation/volume_list`)"
+                     activation/volume_list`). If there is no such list, `lvm tags` shows the host's tags, and LVM \
+                     activates only volumes with these: set `volume_list = [ \"{}\" ]`",
+                    id.vg()
                 );
             }
             if started.elapsed() >= most {
                 bail!(
-                    "LVM activated {id}, but {} is missing; make it with `vgmknodes {}`, and see that udevd runs \
-                     and that the driver sees the host's /dev",
+                    "LVM activated {id}, but {0} is missing, or is a plain file (`ls -l {0}`), which you can remove; make \
+                     it with `vgmknodes {1}`, and see that udevd runs and that the driver sees the host's /dev",
                     id.device().shown(),
                     id.vg()
                 );

@@ -104,8 +104,8 @@ impl Reason {
             ),
             Self::FilesystemFailed(place, failure) => filesystem_failed(id, place, *failure),
             Self::Unknown => format!(
-                "{device} is active, but LVM does not know {id}: its disks are gone or hidden from \
-                 LVM (`pvs`, `filter` in lvm.conf)"
+                "{device} is active, but LVM does not know {id}: its disks are gone, hidden from \
+                 LVM (`pvs`, `filter` in lvm.conf), or overwritten at their beginning"
             ),
             Self::NoGroup => format!(
                 "this node has no volume group {vg}: check the option `volumegroup`, and whether the pod \
@@ -187,10 +187,10 @@ impl Reason {
             Self::Partial => format!(
                 "{id} is partial: LVM misses one of its disks (`pvs -a -o +pv_uuid,pv_missing`). If `lsblk -o \
                  NAME,FSTYPE,UUID` shows a device with that UUID, `filter` in lvm.conf or `lvmdevices` hides it, or it \
-                 was away and needs `vgextend --restoremissing {vg} DISK`. Else bring the disk back. If you cannot, and \
-                 only a cache was on it, end the pods of the volume, and run `lvchange -an {id} && lvconvert --uncache \
-                 --force {id}` (of a thin volume, the latter with its pool): the other disks have what was written \
-                 back. Else restore a backup"
+                 was away and needs `vgextend --restoremissing {vg} DISK`. Else bring the disk back. If it is lost, and had \
+                 only a snapshot of the volume, `lvremove` that. If it had only a cache, end the pods, and run `lvchange \
+                 -an {id} && lvconvert --uncache --force {id}` (of a thin volume, the latter with its pool): the other \
+                 disks have what was written back. After a pvmove see docs/on-call.md. Else restore a backup"
             ),
             Self::SnapshotFull => format!(
                 "{id} is a snapshot that has run full, so its content is lost. The original volume is not \
@@ -280,7 +280,9 @@ impl Reason {
             ),
             Self::StillMounted => format!(
                 "{id} is still mounted, but no mount table shows where. That happens after `umount --lazy` \
-                 while a file is open. End the processes that have files open there (`fuser -vm {device}`)"
+                 while a file is open: end the processes that have files open there (`fuser -vm {device}`). If there is \
+                 none, the filesystem was frozen (fsfreeze) when it was unmounted: run `mount {device} DIR && fsfreeze \
+                 --unfreeze DIR && umount DIR`"
             ),
             Self::Several => format!(
                 "{id} holds several signatures at once; it is left as it is. List them with `wipefs \
