@@ -48,7 +48,7 @@ fn a_disk_whose_beginning_was_overwritten_is_known_again_by_what_the_page_says()
         } else {
             run("vgchange", &["-qq", "-an", "beheaded"]);
         }
-        put(&disk.path(), 0, &[0; 1 << 20]);
+        put(&disk.path(), 0, &[0; 16 << 10]);
         sh("pvscan -qq --cache");
         node.refuses_mount(&other, &[word]);
         let row = format!("| `{}` |", word.trim_matches(['[', ']']));
