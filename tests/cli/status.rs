@@ -1,5 +1,9 @@
 //! The form of the output of `status`. The facts about real volumes in it are tested in `tests/guest/`.
 
+use std::fs;
+
+use serde_json::Value;
+
 use crate::Machine;
 use crate::people::{self, prints, says};
 use crate::support::machine::lvs_row;
@@ -136,4 +140,51 @@ fn a_list_of_what_is_unwell_has_no_well_group_and_lines_that_tools_can_sort() {
     assert!(rows.contains("  full  ") && code == 1, "{rows}");
     assert_eq!(rows.lines().count(), 2, "{rows}");
     prints(&with_pool("50.0"), &["status", "-x"], "all is well\n", 0);
+}
+
+/// A program tells a failure from an answer by standard output alone: the exit code of both may be 1.
+#[test]
+fn json_is_whole_or_the_command_failed_and_printed_none() {
+    let machine = with_pool("97.5");
+    fs::write(machine.path("bad"), "attach = 1\n").unwrap();
+    let config = |file| format!("check --config {}", machine.path(file).display());
+    let [good, bad, missing] = ["config.toml", "bad", "missing"].map(config);
+    for (line, code, fails) in [
+        ("status nosuch", 1, true),
+        ("status vg nosuch", 1, false),
+        ("status -x", 1, false),
+        ("status --frobnicate", 2, true),
+        ("check nosuch", 1, true),
+        ("check vg nosuch", 1, false),
+        ("check vg/data", 1, false),
+        ("check --idle vg", 1, true),
+        ("check --idle vg/data", 1, false),
+        (&good, 0, false),
+        (&bad, 1, false),
+        (&missing, 1, true),
+        ("doctor -q", 1, false),
+        ("log", 0, false),
+        ("log typo", 1, false),
+    ] {
+        is_whole_or_empty(&machine, line, code, fails);
+    }
+    fs::create_dir(machine.path("log")).unwrap();
+    is_whole_or_empty(&machine, "log", 1, true);
+    machine.tool("lvs", "echo no >&2; exit 5");
+    is_whole_or_empty(&machine, "status", 1, true);
+}
+
+#[track_caller]
+fn is_whole_or_empty(machine: &Machine, line: &str, code: i32, fails: bool) {
+    let args = format!("{line} --json");
+    let args: Vec<&str> = args.split(' ').collect();
+    let output = machine.command(&args).output().unwrap();
+    assert_eq!(output.status.code(), Some(code), "{line}: {output:?}");
+    let json: Result<Value, _> = serde_json::from_slice(&output.stdout);
+    let is_as_promised = if fails {
+        output.stdout.is_empty() && !output.stderr.is_empty()
+    } else {
+        json.is_ok()
+    };
+    assert!(is_as_promised, "{line}: {output:?}");
 }
