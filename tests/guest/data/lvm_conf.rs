@@ -97,6 +97,12 @@ fn volume_list_that_prevents_activation_is_named() {
 fn a_host_with_tags_activates_the_volume_once_lvm_conf_has_what_the_message_says() {
     let (node, group, volume) = Node::with_data(Mode::MountOnly, "hosttags");
     group.lv("lvchange", &["-an"], "data");
+    // The host's own volumes stay active after the next boot.
+    let tagged = Group::new("tagged");
+    let tag = format!("@{}", sh("uname -n").trim());
+    tagged.linear("own", "4m");
+    tagged.lv("lvchange", &["--addtag", &tag], "own");
+    tagged.lv("lvchange", &["-an"], "own");
     let tags = "tags {\n hosttags = 1\n}\n";
     let list = {
         let _conf = LvmConf::new(tags);
@@ -107,6 +113,8 @@ fn a_host_with_tags_activates_the_volume_once_lvm_conf_has_what_the_message_says
     };
     let _conf = LvmConf::new(&format!("{tags}activation {{\n {list}\n}}\n"));
     node.visit(&volume);
+    tagged.lv("lvchange", &["-ay"], "own");
+    assert!(Path::new("/dev/tagged/own").exists());
 }
 
 #[test]

@@ -186,7 +186,8 @@ impl Job<'_> {
                 bail!(
                     "LVM did not activate {id}: see whether `volume_list` of lvm.conf leaves it out (`lvmconfig \
                      activation/volume_list`). If there is no such list, `lvm tags` shows the host's tags, and LVM \
-                     activates only volumes with these: set `volume_list = [ \"{}\" ]`",
+                     activates only volumes with these: set `volume_list = [ \"@*\", \"{}\" ]`, in which \"@*\" \
+                     stands for these tags",
                     id.vg()
                 );
             }
