@@ -39,12 +39,7 @@ fn without_a_name_it_is_the_drivers_own_config_with_who_may_write_it() {
     prints(&machine, &asked, "config.toml has no mistakes", 0);
     machine.configure("atach = true\nlog = \"x\"");
     // The key is there already.
-    prints(
-        &machine,
-        &asked,
-        "line 5: duplicate key, at \"log = \\\"x\\\"\"",
-        1,
-    );
+    prints(&machine, &asked, "line 5: duplicate key", 1);
     machine.configure("");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
     prints(&machine, &asked, "can be written by others than root", 1);

@@ -84,9 +84,6 @@ impl Default for Config {
     }
 }
 
-/// The key with the path of a passphrase's file.
-const KEY_FILE: &str = "key_file";
-
 impl Config {
     /// Parses the bytes of the config `file`. An error is one line about the first mistake: `file`, the number of the
     /// line, the key.
@@ -104,15 +101,11 @@ impl Config {
         let mistake = |error: &Error, has_key: bool| {
             let at = error.span().map_or(text.len(), |span| span.start);
             let number = line_of(text.as_bytes(), at);
-            let line = text.lines().nth(number.saturating_sub(1));
-            let why = match line {
-                // The line may have the passphrase, where somebody wrote it in place of the file's path.
-                Some(line) if !has_key && line.contains(KEY_FILE) => {
-                    format!("{}, in `{KEY_FILE}`", error.message())
-                }
-                // The error names no key, so the message quotes the line.
-                Some(line) if !has_key => format!("{}, at {:?}", error.message(), line.trim()),
-                _ => in_one_line(error),
+            // A syntax error's line is not quoted: somebody may have written a passphrase there.
+            let why = if has_key {
+                in_one_line(error)
+            } else {
+                error.message().to_owned()
             };
             folded(&format!("{file}, line {number}: {why}"))
         };

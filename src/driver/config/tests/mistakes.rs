@@ -25,11 +25,11 @@ filesystem = 3 -> line 1: invalid type: integer `3`, expected a map, in `filesys
 [[filesystem.xfs]] -> line 1: invalid type: map, expected a sequence, in `filesystem.xfs`
 [[volume_group]] -> line 1: invalid type: sequence, expected a map, in `volume_group`
 attach = "no" -> line 1: invalid type: string "no", expected a boolean, in `attach`
-attach = -> line 1: string values must be quoted, expected literal string, at "attach ="
-attach = yes -> line 1: string values must be quoted, expected literal string, at "attach = yes"
-[limits⏎query = 3 -> line 1: unclosed table, expected `]`, at "[limits"
-attach = 1⏎log = yes -> line 2: string values must be quoted, expected literal string, at "log = yes"
-log = "none"⏎attach = true⏎attach = false -> line 3: duplicate key, at "attach = false"
+attach = -> line 1: string values must be quoted, expected literal string
+attach = yes -> line 1: string values must be quoted, expected literal string
+[limits⏎query = 3 -> line 1: unclosed table, expected `]`
+attach = 1⏎log = yes -> line 2: string values must be quoted, expected literal string
+log = "none"⏎attach = true⏎attach = false -> line 3: duplicate key
 node_name = "a b" -> line 1: a node's name is letters, digits, dots and hyphens, at most 253, not "a b", in `node_name`
 kubelet_dirs = [] -> line 1: at least one directory, in `kubelet_dirs`
 ⏎kubelet_dirs = [⏎"/a",⏎""] -> line 2: "" is not an absolute path below /, without ".." and … in `kubelet_dirs`
@@ -49,7 +49,7 @@ key_file = "/etc/key" -> line 1: unknown field `key_file`, expected one of `atta
 encryption.key_file = "key" -> line 1: not an absolute path of a file, without … in `encryption.key_file`
 encryption.key_file = "/etc/" -> line 1: not an absolute path of a file, without … in `encryption.key_file`
 encryption.key_file = 5 -> line 1: not an absolute path of a file, without … in `encryption.key_file`
-encryption.key_file = hunter2 -> line 1: string values must be quoted, expected literal string, in `key_file`
+encryption.key_file = hunter2 -> line 1: string values must be quoted, expected literal string
 log = "/var/log/" -> line 1: "syslog", "none" or a file, and "/var/log/" is a directory, and not a file, in `log`
 encryption.pbkdf_memory = 64 -> line 1: a size in quotes and with its unit, such as "10g", in `encryption.pbkdf_memory`
 encryption.pbkdf_memory = "31k" -> line 1: a size from "32k" to "4g", in `encryption.pbkdf_memory`
