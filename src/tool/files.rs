@@ -5,15 +5,15 @@
 
 use std::ffi::OsString;
 use std::fs::DirBuilder;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use fs_err::os::unix::fs::OpenOptionsExt;
 use fs_err::{self as fs, File, OpenOptions};
 
-use driver::host::{Kernel, Lock, at_most_a_mebibyte};
+use driver::host::{Kernel, Lock, at_most_a_mebibyte, open_regular};
 use driver::names::Shown;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,12 +75,13 @@ pub fn take_turn(kernel: &Kernel, dir: &Path) -> Result<Lock> {
     })
 }
 
-/// The content of a regular file: a FIFO may have no writer, and a device no end.
+/// The content of a regular file, of any length.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
-    if fs::metadata(path)?.is_file() {
-        return Ok(fs::read(path)?);
-    }
-    bail!("{} is not a regular file", path.shown())
+    let mut content = Vec::new();
+    open_regular(path)
+        .and_then(|mut file| file.read_to_end(&mut content))
+        .with_context(|| format!("reading {}", path.shown()))?;
+    Ok(content)
 }
 
 /// The device and inode of the file that `path` leads to. `None`: they cannot be read.

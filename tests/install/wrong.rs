@@ -37,7 +37,7 @@ fn what_is_no_file_keeps_nobody_waiting() {
     let fifo = node.path("fifo");
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
     for file in [fifo.to_str().unwrap(), "/dev/zero"] {
-        let why = format!("{file} is not a regular file");
+        let why = format!("reading {file}: it is not a regular file");
         node.refuses(&driver(), &["--config", file], &why);
         node.refuses(Path::new(file), &[], &why);
         assert!(node.names().is_empty(), "{file}");

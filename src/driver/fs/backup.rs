@@ -3,15 +3,13 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
 
-use humantime::format_rfc3339_seconds;
 use serde::{Deserialize, Serialize};
 
 use super::ext::ext_backup;
 use super::remains::Remains;
 use super::superblock::{Fields, ReadAt, bytes};
-use crate::names::Shown;
+use crate::names::{Shown, date};
 
 const COMPAT_HAS_JOURNAL: u32 = 0x4;
 const COMPAT_ORPHAN_FILE: u32 = 0x1000;
@@ -68,12 +66,7 @@ impl fmt::Display for Backup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { offset, uuid, .. } = self;
         write!(f, "an ext backup superblock at byte {offset} (UUID {uuid}")?;
-        // The end of the year 9999, the last time that can be printed. The number on a disk may be larger.
-        let written = Duration::from_secs(self.written.min(253_402_300_799));
-        if let Some(time) = SystemTime::UNIX_EPOCH.checked_add(written) {
-            write!(f, ", written {}", format_rfc3339_seconds(time))?;
-        }
-        write!(f, ")")
+        write!(f, ", written {})", date(self.written))
     }
 }
 

@@ -282,7 +282,8 @@ pub fn at_most_a_mebibyte(from: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn open_regular(path: &Path) -> io::Result<File> {
+/// Opens a regular file to read it: a FIFO may have no writer, and a device no end.
+pub fn open_regular(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(OFlag::O_NONBLOCK.bits())

@@ -25,7 +25,7 @@ mod watched;
 
 pub use close_last::{CLOSE_LAST, close_last};
 pub use command::{Command, Effect, Node, Program};
-pub use kernel::{Kernel, at_most_a_mebibyte, leave_no_core};
+pub use kernel::{Kernel, at_most_a_mebibyte, leave_no_core, open_regular};
 pub use kernel_log::KernelLog;
 pub use lock::Lock;
 pub use log::Log;

@@ -86,8 +86,7 @@ pub fn require_roots(path: &Path) -> Result<(), String> {
     if uid != 0 {
         let shown = path.shown();
         return Err(format!(
-            "{shown} belongs to user {uid}, who could change what root runs here; run `chown root \
-             {}`",
+            "{shown} belongs to user {uid}, and root relies on it; run `chown root {}`",
             path.quoted()
         ));
     }
@@ -99,8 +98,8 @@ pub fn require_roots(path: &Path) -> Result<(), String> {
     if group_writes || mode & OTHERS_WRITE != 0 {
         let shown = path.shown();
         return Err(format!(
-            "{shown} can be written by others than root (mode {mode:04o}), who could change what \
-             root runs here; run `chmod go-w {}`",
+            "{shown} can be written by others than root (mode {mode:04o}), and root relies on it; run \
+             `chmod go-w {}`",
             path.quoted()
         ));
     }

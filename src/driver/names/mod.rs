@@ -1,6 +1,7 @@
 //! Names that LVM accepts. A value of these types is safe as an operand and as a part of a path; a [`Foreign`] is not.
 //! Source: lvm(8) "VALID NAMES", and what lvm 2.03.16 refuses (lib/misc/lvm-string.c).
 
+mod date;
 mod foreign;
 mod fs_type;
 mod size;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use anyhow::{Error, Result, anyhow};
 use serde::Deserialize;
 
+pub use date::date;
 pub use foreign::{Foreign, Shown, folded, folded_to, is_printable, quoted};
 pub use fs_type::{Encryption, Filesystem, FsType};
 pub use size::Bytes;

@@ -12,10 +12,9 @@ use super::survey::Pods;
 use crate::output::{Printed, columns, indented, printed, red, titles, width};
 use driver::config::Config;
 use driver::host::Host;
-use driver::names::{LvId, Shown};
+use driver::names::{LvId, Shown, date};
 
 pub use call::Call;
-use call::date;
 use source::read;
 
 #[derive(Debug, clap::Args)]
