@@ -44,12 +44,10 @@ impl Reason {
                     ),
                 }
             ),
-            Self::Swap => {
-                format!(
-                    "{id} is swap space of this host (`swapon --show`), so no pod can have it. If the host does \
-                     not need that, run `swapoff {device}`"
-                )
-            }
+            Self::Swap => format!(
+                "{id} is swap space of this host (`swapon --show`), so no pod can have it. If the host does not need \
+                 that, run `swapoff {device}`"
+            ),
             Self::PartOfDevice {
                 unlocked: Some(unlocked),
                 ..
