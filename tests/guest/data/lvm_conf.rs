@@ -1,6 +1,7 @@
 //! Nodes with an unusual lvm.conf.
 
 use std::fs;
+use std::path::Path;
 
 use crate::prelude::*;
 use crate::refusals::agreed::agreed;
