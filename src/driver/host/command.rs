@@ -223,9 +223,9 @@ impl Command {
         let mut words = match &self.program {
             Program::Tool(tool) => vec![(*tool).to_owned()],
             Program::Myself(work) => vec![quoted(&own_name()), (*work).to_owned()],
-            Program::Driver(path) => vec![quoted(&path.to_string_lossy())],
+            Program::Driver(path) => vec![quoted(path)],
         };
-        words.extend(args.iter().map(|arg| quoted(&arg.to_string_lossy())));
+        words.extend(args.iter().map(quoted));
         folded(&words.join(" "))
     }
 }

@@ -4,6 +4,7 @@
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
 
@@ -28,10 +29,9 @@ impl fmt::Display for Foreign {
 pub trait Shown {
     fn shown(&self) -> Foreign;
 
-    /// Like [`Self::shown`], but quoted as a word of a shell command.
-    fn quoted(&self) -> String {
-        quoted(&self.shown().0)
-    }
+    /// The text, quoted as a word of a shell command. If it is longer than [`Self::shown`] allows: a placeholder, since
+    /// a shortened path would name another file.
+    fn quoted(&self) -> String;
 }
 
 impl<T: AsRef<OsStr> + ?Sized> Shown for T {
@@ -39,10 +39,27 @@ impl<T: AsRef<OsStr> + ?Sized> Shown for T {
     fn shown(&self) -> Foreign {
         Foreign(folded_to(&self.as_ref().to_string_lossy(), LONGEST_PART))
     }
+
+    fn quoted(&self) -> String {
+        let word = Some(quoted(self)).filter(|word| word.len() <= LONGEST_PART);
+        word.unwrap_or_else(|| "PATH".to_owned())
+    }
 }
 
-/// The word, quoted so that a command with it can be pasted into a shell.
-pub fn quoted(word: &str) -> String {
+/// The word, quoted so that a command with it can be pasted into a shell. The result is printable ASCII if the word has
+/// bytes that [`folded`] would change: `$'…'` with octal escapes, which POSIX has since 2024.
+pub fn quoted(word: &(impl AsRef<OsStr> + ?Sized)) -> String {
+    let bytes = word.as_ref().as_bytes();
+    let Some(word) = str::from_utf8(bytes)
+        .ok()
+        .filter(|text| folded_to(text, usize::MAX) == **text)
+    else {
+        let escaped = bytes.iter().map(|byte| match byte {
+            b'"'..=b'~' if !b"'\\".contains(byte) => char::from(*byte).to_string(),
+            _ => format!("\\{byte:03o}"),
+        });
+        return format!("$'{}'", escaped.collect::<String>());
+    };
     // A shell expands a tilde only at the beginning of a word. kubelet's directory for a driver has one inside.
     let is_plain = |c: char| {
         c.is_ascii_alphanumeric() || "-_=+:,./@%".contains(c) || (c == '~' && word.starts_with('/'))
@@ -98,6 +115,7 @@ pub fn is_printable(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::process::Command;
 
     use super::*;
 
@@ -137,10 +155,26 @@ mod tests {
             ("/mnt/a;b&c|d>e*?[f]{g}", "'/mnt/a;b&c|d>e*?[f]{g}'"),
             ("~/a", "'~/a'"),
             ("", "''"),
+            ("/mnt/ä b", "'/mnt/ä b'"),
+            ("/mnt/a\nb", r"$'/mnt/a\012b'"),
+            ("/mnt/a  b", r"$'/mnt/a\040\040b'"),
+            ("/mnt/\u{1b}[2J'\\", r"$'/mnt/\033[2J\047\134'"),
+            ("/mnt/\u{202e}x", r"$'/mnt/\342\200\256x'"),
         ];
+        let bytes = (1..=255).collect::<Vec<u8>>();
+        let inputs = cases.iter().map(|(input, _)| input.as_bytes());
+        for input in inputs.chain(bytes.chunks(100)) {
+            let quoted = Path::new(OsStr::from_bytes(input)).quoted();
+            assert_eq!(folded(&quoted), quoted);
+            let script = format!("printf %s {quoted}");
+            let taken = Command::new("bash").args(["-c", &script]).output().unwrap();
+            assert_eq!(taken.stdout, input, "{quoted}");
+        }
         for (input, want) in cases {
             assert_eq!(Path::new(input).quoted(), want);
         }
+        // A part of such a path would be another path.
+        assert_eq!(Path::new(&"a/".repeat(LONGEST_PART)).quoted(), "PATH");
     }
 
     #[test]
