@@ -79,6 +79,31 @@ fn log_takes_the_names_that_it_has_and_says_if_it_finds_none() {
     prints(&machine, &["log", "--since", "noon"], "2026-11-21 10:00", 2);
 }
 
+#[test]
+fn an_entry_that_a_full_disk_cut_hides_no_other() {
+    let machine = Machine::new();
+    let file = machine.path("log");
+    // How many bytes are missing at the end of the second entry, and how many of three calls are read.
+    for (cut, want) in [(0, 3), (1, 3), (2, 2), (40, 2), (1000, 2)] {
+        machine.call(&["unmount", "/nonexistent/x"]);
+        let first = fs::metadata(&file).unwrap().len();
+        machine.refuses(&["mount", "/mnt/x", "{\"time\":\"ä"], &["JSON"]);
+        let log = fs::File::options().write(true).open(&file).unwrap();
+        let whole = log.metadata().unwrap().len();
+        log.set_len(whole.saturating_sub(cut).max(first + 1))
+            .unwrap();
+        machine.call(&["init"]);
+        let (said, _) = says(&machine, &["log", "--json"]);
+        let calls: Vec<Value> = serde_json::from_str(&said).unwrap();
+        let last = calls.last().map(|call| &call["call"]);
+        assert!(
+            calls.len() == want && last == Some(&json!("init")),
+            "{cut}: {said}"
+        );
+        fs::remove_file(&file).unwrap();
+    }
+}
+
 /// The driver writes to a FIFO only what somebody reads at once.
 #[test]
 fn a_log_that_is_no_file_keeps_nobody_waiting() {
