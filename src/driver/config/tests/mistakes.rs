@@ -50,6 +50,8 @@ encryption.key_file = "key" -> line 1: not an absolute path of a file, without �
 encryption.key_file = "/etc/" -> line 1: not an absolute path of a file, without … in `encryption.key_file`
 encryption.key_file = 5 -> line 1: not an absolute path of a file, without … in `encryption.key_file`
 encryption.key_file = hunter2 -> line 1: string values must be quoted, expected literal string
+encryption.key_file =⏎hunter2 -> line 2: key with no value, expected `=`
+encryption.key_file = """⏎hunter2⏎ -> line 3: invalid multi-line basic string, expected `"`
 log = "/var/log/" -> line 1: "syslog", "none" or a file, and "/var/log/" is a directory, and not a file, in `log`
 encryption.pbkdf_memory = 64 -> line 1: a size in quotes and with its unit, such as "10g", in `encryption.pbkdf_memory`
 encryption.pbkdf_memory = "31k" -> line 1: a size from "32k" to "4g", in `encryption.pbkdf_memory`
@@ -86,6 +88,7 @@ fn a_mistake_is_named_with_its_line_and_key() {
         }
         assert!(error.starts_with("config.toml, line "), "{error}");
         assert!(!error.contains(char::is_control), "{error}");
+        assert!(!error.contains("hunter2"), "a passphrase: {error}");
     }
 }
 
