@@ -55,9 +55,9 @@ fn read_devices() -> Result<()> {
     Ok(())
 }
 
-/// Answers one question about a device, in JSON. The questions: `examine <size> <time of creation, or nothing> <extent>
-/// [flush]`, `superblock [<size>]`, `superblock flush`, `luks`, and `luks-keys <file> [<start> <end>]…`. Numbers are
-/// decimal.
+/// Answers one question about a device, in JSON. The questions: `examine <size> <remains> <extent> [flush]`,
+/// `superblock [<size>]`, `superblock flush`, `luks`, and `luks-keys <file> [<start> <end>]…`. `<remains>` is a
+/// [`Remains`](crate::fs::Remains) as text, and `<extent>` an [`Extent`]. Numbers are decimal.
 fn read(device: &Uncached, words: &[&str]) -> Result<String> {
     let number = |word: &str| word.parse::<u64>().context("reading a number");
     match *words {

@@ -80,7 +80,8 @@ fn with_host<T>(args: &[OsString], work: impl FnOnce(Host, &Loaded) -> Result<T>
 
 /// The path of the installed driver; its config is beside that path. If a config is beside the path in argv, that path
 /// is returned: kubelet may have run a link to an executable in another directory. Otherwise, the executable's own path
-/// is returned, if that file still exists.
+/// is returned. If an upgrade has just replaced the executable, its own path leads nowhere, and the path in argv is
+/// returned.
 pub fn executable(kernel: &Kernel, args: &[OsString]) -> Result<PathBuf> {
     let called = args.first().map(Path::new);
     // A word without a slash was found in PATH, so it is no path.
@@ -94,7 +95,6 @@ pub fn executable(kernel: &Kernel, args: &[OsString]) -> Result<PathBuf> {
     }
     let exe = std::env::current_exe().context("finding the driver's own executable")?;
     match called {
-        // An upgrade has just replaced this executable.
         Some(called) if !kernel.exists(&exe) => Ok(called),
         _ => Ok(exe),
     }

@@ -64,7 +64,7 @@ pub(super) fn in_sector(sector: &[u8], offset: u64, size: u64) -> Option<&'stati
         .or_else(|| is_zfs(sector, offset, size).then_some("a ZFS label"))
 }
 
-/// Whether a uberblock of ZFS begins here. ZFS has two labels of 256 KiB at each end of a device. The second half of a
+/// Whether an uberblock of ZFS begins here. ZFS has two labels of 256 KiB at each end of a device. The second half of a
 /// label is a ring of uberblocks.
 fn is_zfs(sector: &[u8], offset: u64, size: u64) -> bool {
     const LABEL: u64 = 256 << 10;

@@ -56,7 +56,7 @@ impl Kernel {
             .unwrap_or_default()
     }
 
-    /// Reads a small file of /proc, /sys or the driver's own directory.
+    /// Reads a file of /proc or /sys, or a file of LVM's archive.
     pub fn read(&self, path: &Path) -> io::Result<String> {
         // Bytes that are not UTF-8 are replaced: one mount point with such a name must not hide the other mounts.
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

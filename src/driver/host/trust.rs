@@ -69,8 +69,8 @@ pub fn require_roots_to_run(file: &Path) -> Result<(), String> {
     require_roots(file)
 }
 
-/// Whether a file has an access control list, which may name other users. Then the group's permissions in its mode are
-/// the most that each of them has. Source: acl(5).
+/// Whether a file has an access control list, which may give permissions to other users. None of these users has more
+/// permissions than the file's mode gives to the group. Source: acl(5).
 fn has_acl(path: &Path) -> bool {
     getxattr(path, ACL, &mut [0_u8; 0]).is_ok()
 }

@@ -78,10 +78,11 @@ impl Attach {
     }
 }
 
-/// The new files to install.
+/// The driver to install, and how to choose its config.
 struct New {
     /// The executable itself.
     driver: Vec<u8>,
+    /// The mode that a person asks for.
     attach: Attach,
     /// `None`: the existing config stays.
     config: Option<Vec<u8>>,

@@ -36,8 +36,8 @@ enum Origin {
     Found,
     /// The config of `--config` replaces the existing one.
     Replaced,
-    /// There was no config. It is copied from this file, which an earlier installation left, or which is in another
-    /// plugin directory.
+    /// There was no config. The new one is a copy of this file, which an earlier installation left, or which is in
+    /// another plugin directory.
     Taken(PathBuf),
     /// There was no config. That of `--config` is written, or else [`config_text`].
     Written,

@@ -185,10 +185,10 @@ impl Reason {
             Self::Partial => format!(
                 "{id} is partial: LVM misses one of its disks (`pvs -a -o +pv_uuid,pv_missing`). If `lsblk -o \
                  NAME,FSTYPE,UUID` shows a device with that UUID, `filter` in lvm.conf or `lvmdevices` hides it, or it \
-                 was away and needs `vgextend --restoremissing {vg} DISK`. Else bring the disk back. If it is lost, and had \
-                 only a snapshot of the volume, `lvremove` that. If it had only a cache, end the pods, and run `lvchange \
-                 -an {id} && lvconvert --uncache --force {id}` (of a thin volume, the latter with its pool): the other \
-                 disks have what was written back. After a pvmove see docs/on-call.md. Else restore a backup"
+                 was away and needs `vgextend --restoremissing {vg} DISK`. Else bring the disk back. If it is lost, \
+                 and had only a snapshot of the volume, `lvremove` that. If it had only a cache, end the pods, and run \
+                 `lvchange -an {id} && lvconvert --uncache --force {id}` (for a thin volume, `lvconvert` its pool): the \
+                 other disks have what was written back. After a pvmove see docs/on-call.md. Else restore a backup"
             ),
             Self::SnapshotFull => format!(
                 "{id} is a snapshot that has run full, so its content is lost. The original volume is not \

@@ -54,8 +54,8 @@ pub struct Health {
 }
 
 impl Health {
-    /// Judges a volume, after a look as `request` says. A pool is judged without a look. If `request` is `None`, no
-    /// volume is looked at, and there is no verdict.
+    /// Judges a volume. `request`: how to look at the volume for the verdict on its next mount. `None`: there is no
+    /// verdict. A pool has no verdict either, since no pod mounts a pool.
     pub fn of(
         inventory: &Inventory,
         volume: &Volume,
