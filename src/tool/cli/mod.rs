@@ -169,7 +169,8 @@ fn people(args: &[OsString]) -> Printed {
         Err(error) => {
             // clap quotes the words as they are. A person's script may have taken them from a manifest.
             let plain: Vec<OsString> = args.iter().map(printable).collect();
-            // There is an error again: where a parser refuses such a character, it refuses the `?`, too.
+            // A parser that refuses such a character refuses the `?`, too. If there is no error now, a word was not
+            // UTF-8, and the first error quotes no word.
             let error = parse(&plain).err().unwrap_or(error);
             let text = error.render().ansi().to_string();
             return styled(if error.use_stderr() {
