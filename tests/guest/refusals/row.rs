@@ -83,12 +83,15 @@ struct Scene {
 }
 
 impl Scene {
+    /// Runs a script, for ten minutes at most. An error has the commands that ran last.
     fn sh(&self, script: &str) -> Result<(), String> {
-        let mut bash = Command::new("bash");
-        bash.args(["-euc", &format!("{LASTING}{script}")]);
-        let output = bash.envs(&self.words).output().unwrap();
+        let mut bash = Command::new("timeout");
+        bash.args(["--kill-after=5", "600", "bash", "-euxc"]);
+        bash.arg(format!("{LASTING}{script}")).envs(&self.words);
+        let output = bash.output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
-        let failed = || format!("{script}: {}: {said}", output.status);
+        let from = said.rmatch_indices('\n').nth(20).map_or(0, |(at, _)| at);
+        let failed = || format!("{script}: {}: {}", output.status, &said[from..]);
         output.status.success().then_some(()).ok_or_else(failed)
     }
 }
