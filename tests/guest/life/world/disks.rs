@@ -36,6 +36,8 @@ impl World {
         run("blockdev", &["--setrw", &self.disks[disk].below]);
         self.disks[disk].heal();
         self.ill[disk] = Ill::No;
+        // As udev's rule for a disk that comes: LVM's hints were perhaps made while it was gone.
+        lenient("pvscan", &["-qq", "--cache"]);
     }
 
     /// All that is not on the disks is gone, and what was on its way to them. A write that was handed
