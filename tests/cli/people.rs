@@ -207,7 +207,7 @@ fn metrics_and_alert_rules_are_what_prometheus_reads() {
     let lvs = lvs_row().replace(r#""lv_layout":"linear""#, r#""lv_layout":"thin,pool""#);
     let lvs = lvs.replace(r#""data_percent":"""#, r#""data_percent":"97.5""#);
     machine.tool("lvs", &format!("{lvs} vg data"));
-    let group = r#"{"vg_uuid":"a","vg_name":"vg","vg_size":"64","vg_free":"8","vg_extent_size":"4194304","vg_mda_free":"9","vg_mda_size":"9","vg_missing_pv_count":"0","vg_exported":"","pv_name":"/dev/sdb","pv_free":"8","pv_size":"64","pe_start":"0","dev_size":"64","pv_allocatable":"allocatable","pv_missing":""}"#;
+    let group = r#"{"vg_uuid":"a","vg_name":"vg","vg_size":"64","vg_free":"8","vg_extent_size":"4194304","vg_mda_free":"9","vg_mda_size":"9","vg_missing_pv_count":"0","vg_exported":"","vg_lock_type":"","pv_name":"/dev/sdb","pv_free":"8","pv_size":"64","pe_start":"0","dev_size":"64","pv_allocatable":"allocatable","pv_missing":""}"#;
     machine.tool(
         "vgs",
         // Two groups of one name, of which Prometheus would read nothing.

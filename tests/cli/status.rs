@@ -31,7 +31,7 @@ fn named(vg: &str, lv: &str, fields: &[(&str, &str)]) -> Machine {
         .iter()
         .fold(lvs_row(), |row, (is, becomes)| row.replace(is, becomes));
     machine.tool("lvs", &format!("{lvs} {vg} {lv}"));
-    let group = r#""vg_size":"67108864","vg_free":"4194304","vg_extent_size":"4194304","vg_mda_free":"9","vg_mda_size":"9","vg_missing_pv_count":"0","vg_exported":"","vg_uuid":"a","pv_name":"/dev/sdb","pv_free":"4194304","pv_size":"67108864","pe_start":"0","dev_size":"67108864","pv_allocatable":"allocatable","pv_missing":"""#;
+    let group = r#""vg_size":"67108864","vg_free":"4194304","vg_extent_size":"4194304","vg_mda_free":"9","vg_mda_size":"9","vg_missing_pv_count":"0","vg_exported":"","vg_lock_type":"","vg_uuid":"a","pv_name":"/dev/sdb","pv_free":"4194304","pv_size":"67108864","pe_start":"0","dev_size":"67108864","pv_allocatable":"allocatable","pv_missing":"""#;
     let vgs = format!(r#"echo '{{"report":[{{"vg":[{{"vg_name":"{vg}",{group}}}]}}]}}'"#);
     machine.tool("vgs", &vgs);
     machine.tool("pvs", r#"echo '{"report":[{"pv":[]}]}'"#);

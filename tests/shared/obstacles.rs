@@ -11,7 +11,12 @@ fn a_node_without_locks_is_told_how_to_start_them() {
     let node = &pair.b;
     node.sh("vgchange --lockstop vg");
     for volume in [&volume, &new] {
-        let words = ["has not started its locks", "`vgchange --lockstart vg`"];
+        let words = [
+            "vg is shared between nodes, and",
+            "has not started its locks",
+            "`vgchange --lockstart vg`",
+            "[no-locks]",
+        ];
         node.up(MODE, volume).is_failure(&words);
     }
     node.sh("vgchange --lockstart --lockopt nowait vg");
@@ -24,9 +29,23 @@ fn a_node_without_locks_is_told_how_to_start_them() {
         let words = [
             "lvmlockd does not run",
             "`systemctl start sanlock lvmlockd`",
+            "[no-locks]",
         ];
         node.up(MODE, volume).is_failure(&words);
     }
+    let options = [
+        "-o",
+        "size=32m",
+        "-o",
+        "volumegroup=vg",
+        "-o",
+        "volumeID=not-made",
+    ];
+    let (check, code) = node.says(MODE, &[&["check"], &options[..]].concat());
+    assert!(
+        check.contains("lvmlockd does not run") && code == 1,
+        "{check}"
+    );
     let says = |verdict: &str, words: &str| {
         let (said, _) = node.says(MODE, &["doctor"]);
         let is_it = |line: &str| line.starts_with(verdict) && line.contains(words);

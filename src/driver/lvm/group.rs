@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::report::{bytes, is_set, number};
+use super::report::{bytes, is_set, is_shared, number};
 use crate::names::Bytes;
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -29,11 +29,14 @@ pub struct Group {
     pub missing: u64,
     #[serde(rename = "vg_exported", deserialize_with = "is_set")]
     pub exported: bool,
+    /// Whether nodes share the group, so that its changes need locks of lvmlockd.
+    #[serde(rename = "vg_lock_type", deserialize_with = "is_shared")]
+    pub shared: bool,
     #[serde(skip)]
     pub disks: Vec<GroupDisk>,
 }
 
-pub(super) const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_mda_free,vg_mda_size,vg_extent_size,vg_missing_pv_count,vg_exported";
+pub(super) const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_mda_free,vg_mda_size,vg_extent_size,vg_missing_pv_count,vg_exported,vg_lock_type";
 
 /// A disk of a group, as vgs(8) lists it with [`PV_FIELDS`].
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

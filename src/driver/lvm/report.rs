@@ -83,6 +83,11 @@ pub(super) fn is_set<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Erro
     String::deserialize(from).map(|text| !text.is_empty())
 }
 
+/// Reads the kind of a group's locks (`vg_lock_type`): whether nodes share the group.
+pub(super) fn is_shared<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+    String::deserialize(from).map(|kind| !["", "none"].contains(&&*kind))
+}
+
 /// A row with the fields [`LV_FIELDS`].
 #[derive(Deserialize)]
 struct ReportRow {
@@ -115,7 +120,8 @@ struct ReportRow {
     vg_mda_free: Bytes,
     #[serde(deserialize_with = "number")]
     vg_missing_pv_count: u64,
-    vg_lock_type: String,
+    #[serde(rename = "vg_lock_type", deserialize_with = "is_shared")]
+    shared: bool,
     lv_lockargs: String,
     pool_lv_uuid: String,
     #[serde(deserialize_with = "number")]
@@ -197,7 +203,7 @@ impl ReportRow {
     }
 
     fn lock(&self) -> Option<Lease> {
-        if ["", "none"].contains(&&*self.vg_lock_type) {
+        if !self.shared {
             return None;
         }
         let of = match &*self.lv_lockargs {

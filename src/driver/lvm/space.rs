@@ -94,7 +94,7 @@ mod tests {
             let good = good.replace(r#""pv_allocatable":"""#, r#""pv_allocatable":"allocatable""#).replace(r#""missing"}"#, r#""""#);
             let good = good.replace(r#""pv_missing":"missing""#, r#""pv_missing":"""#);
             let vg = r#""vg_name":"vg","vg_size":"180","vg_free":"100","vg_extent_size":"1","vg_mda_free":"9","vg_mda_size":"9",
-                "vg_missing_pv_count":"0","vg_exported":"""#;
+                "vg_missing_pv_count":"0","vg_exported":"","vg_lock_type":"""#;
             let json = format!(r#"{{"report":[{{"vg":[{{"vg_uuid":"u",{vg},{disk}}},{{"vg_uuid":"v",{vg},{good}}},{{"vg_uuid":"u",{vg},{good}}}]}}]}}"#);
             let groups = groups_in(Report::parse(json.as_bytes()).unwrap()).unwrap();
             let frees: Vec<u64> = groups.iter().map(|group| group.free.get()).collect();

@@ -99,8 +99,8 @@ fn a_pool_is_found_with_its_volumes_and_its_fill() {
 fn reads_what_vgs_prints() {
     let report = || {
         let text = r#"{"report":[{"vg":[{"vg_name":"vg","vg_size":"9","vg_free":"7",
-            "vg_extent_size":"4","vg_mda_free":"5","vg_mda_size":"120","vg_missing_pv_count":"1","vg_exported":"exported","vg_uuid":"a","pv_name":"/dev/sdb","pv_free":"7","pv_size":"9","pe_start":"0","dev_size":"9","pv_allocatable":"allocatable","pv_missing":""},{"vg_name":"b","vg_size":"9",
-            "vg_free":"7","vg_extent_size":"4","vg_mda_free":"6","vg_mda_size":"120","vg_missing_pv_count":"0","vg_exported":"","vg_uuid":"b","pv_name":"/dev/sdb","pv_free":"7","pv_size":"9","pe_start":"0","dev_size":"9","pv_allocatable":"allocatable","pv_missing":""}]}]}"#;
+            "vg_extent_size":"4","vg_mda_free":"5","vg_mda_size":"120","vg_missing_pv_count":"1","vg_exported":"exported","vg_lock_type":"sanlock","vg_uuid":"a","pv_name":"/dev/sdb","pv_free":"7","pv_size":"9","pe_start":"0","dev_size":"9","pv_allocatable":"allocatable","pv_missing":""},{"vg_name":"b","vg_size":"9",
+            "vg_free":"7","vg_extent_size":"4","vg_mda_free":"6","vg_mda_size":"120","vg_missing_pv_count":"0","vg_exported":"","vg_lock_type":"none","vg_uuid":"b","pv_name":"/dev/sdb","pv_free":"7","pv_size":"9","pe_start":"0","dev_size":"9","pv_allocatable":"allocatable","pv_missing":""}]}]}"#;
         Report::parse(text.as_bytes()).unwrap()
     };
     let vg = Group {
@@ -112,13 +112,14 @@ fn reads_what_vgs_prints() {
         extent: NonZeroU64::new(4).unwrap(),
         missing: 1,
         exported: true,
+        shared: true,
         disks: Vec::new(),
     };
     let groups = groups_in(report()).unwrap();
     let disks = groups[0].disks.clone();
     assert_eq!(groups.first(), Some(&Group { disks, ..vg }));
     assert_eq!(groups.len(), 2);
-    assert!(!groups[1].exported);
+    assert!(!groups[1].exported && !groups[1].shared);
 }
 
 #[test]

@@ -85,6 +85,17 @@ pub enum Room {
     Pool(Pool),
 }
 
+impl Room {
+    /// Whether nodes share the group that the room is in.
+    pub fn is_shared(&self) -> bool {
+        match self {
+            Self::Group(group) => group.shared,
+            Self::Pool(Pool::Seen(pool)) => pool.lock.is_some(),
+            Self::Pool(Pool::Unseen(_)) => false,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pool {
     Seen(Box<Volume>),

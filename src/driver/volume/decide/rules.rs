@@ -4,7 +4,7 @@
 
 use super::content::of_content;
 use super::decision::{Decision, Level, Ruling};
-use super::facts::{Facts, Lvm};
+use super::facts::{Facts, Lvm, Room};
 use super::filesystem::{is_harmed, require_encryption_as_asked, require_type};
 use super::listed::by_listing;
 use super::reason::Reason;
@@ -179,7 +179,7 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Rea
         Lvm::NoVolume if matches!(wish.purpose, Purpose::Size(_)) => {
             return Err(Reason::NoVolume(wish.size));
         }
-        Lvm::NoVolume => return absent(facts.room.as_ref(), wish).map(Some),
+        Lvm::NoVolume => return of_absent(facts, wish).map(Some),
         Lvm::Volume {
             volume,
             pool,
@@ -227,6 +227,18 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Rea
         require_usable_pool(pool, wish)?;
     }
     Ok(None)
+}
+
+/// Decides for a volume that does not exist. In a shared group, a node without the group's locks creates none.
+fn of_absent(facts: &Facts, wish: &Wish) -> Ruling {
+    let decision = absent(facts.room.as_ref(), wish)?;
+    if facts.room.as_ref().is_some_and(Room::is_shared) {
+        let Some(locks) = &facts.locks else {
+            return Ok(Decision::Look(Level::LeaseState));
+        };
+        require_lease(locks, facts.id.vg(), false)?;
+    }
+    Ok(decision)
 }
 
 /// Fails if LVM may have given a part of the device to another volume: the two volumes would overwrite each other's

@@ -126,10 +126,11 @@ impl Look<'_> {
         lvm::find(self.subject.host, id)
     }
 
-    pub(super) fn locks(&self) -> Option<LeaseState> {
+    /// The state of the volume's lock, or of the group's locks if the volume does not exist.
+    pub(super) fn locks(&self) -> LeaseState {
         let Subject { host, config, id } = self.subject;
-        let lock = self.facts.volume()?.lock.as_ref();
-        Some(GroupLeases::ask(host, id.vg(), config.limits.query).of(lock))
+        let lock = self.facts.volume().and_then(|volume| volume.lock.as_ref());
+        GroupLeases::ask(host, id.vg(), config.limits.query).of(lock)
     }
 
     /// Looks for disks that the device is on, and that LVM's metadata does not have. Does so only if the device cannot

@@ -21,7 +21,7 @@ impl Look<'_> {
                     Level::Lvm => self.see_lvm(wish),
                     // The caller takes the group's lock, and looks at everything again.
                     Level::Creation => return Ok(Decision::Look(level)),
-                    Level::LeaseState => self.facts.locks = self.locks(),
+                    Level::LeaseState => self.facts.locks = Some(self.locks()),
                     Level::Openers => self.facts.openers = Some(self.openers(0)?),
                     Level::Ground => {
                         self.see_failure();

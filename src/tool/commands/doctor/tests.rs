@@ -103,6 +103,7 @@ fn group(name: &str) -> GroupHealth {
         extent: NonZeroU64::new(4 * MIB).unwrap(),
         missing: 0,
         exported: false,
+        shared: false,
         disks: Vec::new(),
     };
     GroupHealth {

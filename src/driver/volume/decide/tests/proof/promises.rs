@@ -126,6 +126,9 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
         Decision::Extend(_) | Decision::Create(_) | Decision::Activate | Decision::Resume => {
             let is_silent = matches!(facts.lvm, Some(Lvm::Silent(_) | Lvm::Hidden) | None);
             assert!(!is_silent, "{}", case());
+            let locks = facts.locks.as_ref();
+            let has_locks = locks.is_none_or(|locks| locks.obstacle(facts.id.vg()).is_none());
+            assert!(has_locks, "{}", case());
             let has_failed = facts
                 .uses
                 .as_ref()

@@ -136,13 +136,14 @@ pub const GROUNDS: [See; 9] = [
     },
 ];
 
-pub const ROOMS: [See; 6] = [
+pub const ROOMS: [See; 7] = [
     |f| f.lvm = Some(Lvm::NoGroup),
     |f| f.lvm = Some(Lvm::Silent("no".into())),
     |f| f.room = Some(free(0)),
     |f| f.room = Some(free(9 * GIB)),
     |f| pool(f, 99.0, 1.0, ""),
     |f| pool(f, 1.0, 1.0, ""),
+    |f| shared_room(f, None),
 ];
 
 /// Faults of a volume that LVM reports.

@@ -164,8 +164,19 @@ pub fn free(bytes: u64) -> Room {
         extent: NonZeroU64::MIN,
         missing: 0,
         exported: false,
+        shared: false,
         disks: Vec::new(),
     })
+}
+
+/// A shared group with 9 bytes free. `locks`: the state of its locks.
+pub fn shared_room(facts: &mut Facts, locks: Option<LeaseState>) {
+    let Room::Group(mut group) = free(9) else {
+        unreachable!()
+    };
+    group.shared = true;
+    facts.room = Some(Room::Group(group));
+    facts.locks = locks;
 }
 
 /// The same, and the first of its disks is too small.
