@@ -30,6 +30,18 @@ fn a_volume_that_the_host_has_mounted_is_no_pods_whatever_its_record_says() {
 }
 
 #[test]
+fn a_host_mount_at_a_path_with_control_characters_is_unmounted_by_what_the_message_says() {
+    let (node, _group, volume) = Node::with_data(Mode::MountOnly, "control");
+    node.write("pod", &volume, "kept");
+    let dir = Path::new("/run/of  the\n\u{1b}[2Jhost's");
+    let mounted = host_mount(&volume, dir);
+    let refused = node.refuses_mount(&volume, &["mounted by the host itself"]);
+    bash(refused.command("umount ").unwrap());
+    std::mem::forget(mounted);
+    node.finds(&volume, "kept");
+}
+
+#[test]
 fn a_host_mount_on_a_path_like_kubelets_is_no_pods() {
     let volume_dir = "pods/1-2/volumes/kubernetes.io~lvm/data";
     let global_dir = "plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/data";
