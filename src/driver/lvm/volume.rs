@@ -71,6 +71,17 @@ pub enum Merge {
     Failed,
 }
 
+/// Why a volume is read-only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadOnlyBy {
+    /// LVM's metadata says so.
+    Metadata,
+    /// It is the external origin of thin volumes, which LVM keeps read-only.
+    Origin,
+    /// It is read-only only in the kernel, and writable by LVM's metadata.
+    Kernel,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
     /// The UUID of the volume that the lock belongs to: for a thin volume, its pool. `None`: LVM does not report it, as
@@ -137,6 +148,17 @@ impl Volume {
     pub fn device_size(&self) -> Bytes {
         let of_origin = self.origin_size.filter(|_| self.is_thick_snapshot());
         of_origin.unwrap_or(self.size)
+    }
+
+    /// What makes the volume read-only, if it is.
+    pub fn read_only_by(&self) -> ReadOnlyBy {
+        if self.overridden {
+            ReadOnlyBy::Kernel
+        } else if self.role.contains("extthinorigin") {
+            ReadOnlyBy::Origin
+        } else {
+            ReadOnlyBy::Metadata
+        }
     }
 
     /// Whether the volume is a snapshot whose origin still exists.

@@ -117,6 +117,28 @@ fn a_read_only_snapshot_of_a_volume_in_use_is_mounted_once_it_may_be_written() {
 }
 
 #[test]
+fn the_external_origin_of_a_thin_volume_is_written_through_that_volume() {
+    let (group, volume) = Group::with_data("external");
+    let node = Node::new(Mode::MountOnly);
+    node.write("pod", &volume, "kept");
+    group.pool();
+    sh("lvchange -an external/data");
+    sh("lvconvert -qq -y --type thin --thinpool external/pool --originname origin external/data");
+    sh("lvchange -ay external/origin");
+    let origin = Volume::new(&group, "origin");
+    let words = ["is a read-only logical volume", "external origin"];
+    let refused = node.refuses_mount(&origin, &words);
+    // LVM would refuse that.
+    assert_eq!(refused.command("lvchange"), None);
+    bash("! lvchange --permission rw external/origin");
+    let listed = sh(refused.command("lvs ").unwrap());
+    let is_named = |line: &str| line.split_whitespace().eq(["data", "origin"]);
+    assert!(listed.lines().any(is_named), "{listed}");
+    node.finds(&volume, "kept");
+    node.finds(&origin.read_only(), "kept");
+}
+
+#[test]
 fn a_volume_that_lvm_conf_makes_read_only_is_written_once_the_list_lacks_it() {
     let group = Group::new("listed");
     let node = Node::new(Mode::MountOnly);

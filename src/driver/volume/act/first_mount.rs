@@ -197,7 +197,7 @@ impl FirstMount<'_> {
         error.context(format!(
             "{id} is read-only itself. If the log of its filesystem must be played back (`dmesg`), as of a snapshot \
              of a volume in use, {}",
-            writable_again(id, self.volume.overridden)
+            writable_again(id, self.volume.read_only_by())
         ))
     }
 

@@ -11,7 +11,7 @@ use crate::crypt::{Luks, Unlocked};
 use crate::fs::Backup;
 use crate::host::holders::name_them;
 use crate::host::own_name;
-use crate::lvm::Holder;
+use crate::lvm::{Holder, ReadOnlyBy};
 use crate::names::{Bytes, FsType, LvId, Shown};
 use crate::volume::device::Failure;
 
@@ -349,25 +349,28 @@ pub fn same_name_advice(name: Option<&str>) -> String {
     )
 }
 
-pub fn read_only(overridden: bool) -> &'static str {
-    if overridden {
-        "read-only here"
-    } else {
-        "a read-only logical volume"
+pub fn read_only(by: ReadOnlyBy) -> &'static str {
+    match by {
+        ReadOnlyBy::Kernel => "read-only here",
+        ReadOnlyBy::Metadata | ReadOnlyBy::Origin => "a read-only logical volume",
     }
 }
 
-/// The command that makes a read-only volume writable. `overridden`: LVM's metadata says writable, and lvm.conf
-/// overrides that.
-pub fn writable_again(id: &LvId, overridden: bool) -> String {
-    if !overridden {
-        return format!("run `lvchange --permission rw {id}`");
+/// What makes a read-only volume, or a copy of what it holds, writable.
+pub fn writable_again(id: &LvId, by: ReadOnlyBy) -> String {
+    match by {
+        ReadOnlyBy::Metadata => format!("run `lvchange --permission rw {id}`"),
+        ReadOnlyBy::Origin => format!(
+            "name one of the thin volumes that have it as their external origin, which LVM keeps read-only (`lvs -o \
+             lv_name,origin {}`)",
+            id.vg()
+        ),
+        ReadOnlyBy::Kernel => format!(
+            "take the volume out of `read_only_volume_list` in lvm.conf (`lvmconfig activation`) and run `lvchange \
+             --refresh {id}`. If no list has it, run `blockdev --setrw {}`",
+            id.device().shown()
+        ),
     }
-    format!(
-        "take the volume out of `read_only_volume_list` in lvm.conf (`lvmconfig activation`) and run `lvchange \
-         --refresh {id}`. If no list has it, run `blockdev --setrw {}`",
-        id.device().shown()
-    )
 }
 
 pub fn held_elsewhere(id: &LvId, holder: Option<&Holder>) -> String {

@@ -209,8 +209,7 @@ pub fn require_writable(facts: &Facts, volume: &Volume, wish: &Wish) -> Result<(
         return Ok(());
     }
     if volume.writable == Some(false) || facts.read_only {
-        let overridden = volume.overridden;
-        return Err(Reason::ReadOnlyVolume { overridden });
+        return Err(Reason::ReadOnlyVolume(volume.read_only_by()));
     }
     let disk = facts.read_only_disk.clone();
     disk.map_or(Ok(()), |disk| Err(Reason::ReadOnlyDisk(disk)))

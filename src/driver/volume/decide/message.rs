@@ -371,11 +371,11 @@ impl Reason {
                  snapshot or a copy could be taken for another part. Nothing was written. Copy the data to a new \
                  volume: without copies of any part on this node, `mount -o ro {device} DIR` mounts the filesystem"
             ),
-            Self::ReadOnlyVolume { overridden } => format!(
+            Self::ReadOnlyVolume(by) => format!(
                 "{id} is {}. To write to it, {}. To read what it holds, set readOnly in the pod. Even to be read, a \
                  snapshot of a volume in use has to be writable first: the log of its filesystem must be played back",
-                read_only(*overridden),
-                writable_again(id, *overridden)
+                read_only(*by),
+                writable_again(id, *by)
             ),
             Self::ReadOnlyDisk(disk) => format!(
                 "{id} is on the disk /dev/{disk}, which is read-only (`lsblk -o NAME,RO`). Set readOnly in \

@@ -9,7 +9,7 @@ use super::uses::{Elsewhere, Occupied, Place};
 use crate::crypt::Unlocked;
 use crate::fs::Backup;
 use crate::host::holders::Opener;
-use crate::lvm::Holder;
+use crate::lvm::{Holder, ReadOnlyBy};
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, LvName};
 use crate::volume::device::Failure;
 
@@ -189,10 +189,7 @@ pub enum Reason {
     },
     /// Only a part of the filesystem is on this volume.
     SeveralDevices(FsType),
-    /// `overridden`: the volume is read-only only in the kernel, and writable by LVM's metadata.
-    ReadOnlyVolume {
-        overridden: bool,
-    },
+    ReadOnlyVolume(ReadOnlyBy),
     ReadOnlyDisk(String),
     BlankReadOnly,
     BeingRead(Vec<Opener>),

@@ -320,8 +320,7 @@ fn of_growth(facts: &Facts, volume: &Volume, size: Bytes, wish: &Wish) -> Ruling
     }
     // Somebody made the volume read-only while it was mounted. The kernel grows no filesystem on a read-only device.
     if volume.writable == Some(false) && facts.is_written_here() {
-        let overridden = volume.overridden;
-        return Err(Reason::ReadOnlyVolume { overridden });
+        return Err(Reason::ReadOnlyVolume(volume.read_only_by()));
     }
     of_size(volume, size, ground, wish)
 }

@@ -3,6 +3,7 @@
 use super::sample::*;
 use super::table::check;
 use crate::crypt::HEADER_SIZE;
+use crate::lvm::ReadOnlyBy;
 use crate::names::{Bytes, FsType, Shown};
 use crate::volume::decide::decision::{Decision, Level, Making};
 use crate::volume::decide::doubt::Doubt;
@@ -48,7 +49,7 @@ fn what_is_or_is_to_be_encrypted() {
         ("encrypted, no key", |f, w| { w.encrypted = Some(true); w.has_key = false; encrypted(f); }, Refuse(Reason::NoKey)),
         ("encrypted, wanted plain", |f, w| { w.encrypted = Some(false); encrypted(f); f.content = None; }, Refuse(Reason::Encrypted)),
         ("encrypted, to be grown", |f, w| { encrypted(f); larger(f, w); w.encrypted = Some(false); }, Extend(Bytes::new(2 * GIB))),
-        ("encrypted, on a read-only volume", |f, _| { encrypted(f); volume(f).writable = Some(false); }, Refuse(Reason::ReadOnlyVolume { overridden: false })),
+        ("encrypted, on a read-only volume", |f, _| { encrypted(f); volume(f).writable = Some(false); }, Refuse(Reason::ReadOnlyVolume(ReadOnlyBy::Metadata))),
         ("encrypted, on a read-only volume, wanted so", |f, w| { w.read_only = true; encrypted(f); volume(f).writable = Some(false); }, Decision::Open { read_only: true }),
         ("encrypted, on a read-only disk, wanted so", |f, w| { w.read_only = true; encrypted(f); f.read_only_disk = Some("sda".into()); }, Decision::Open { read_only: true }),
         ("encrypted, wanted read-only: its log may be played back", |f, w| { w.read_only = true; encrypted(f); }, OPEN),

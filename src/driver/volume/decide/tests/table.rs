@@ -3,7 +3,7 @@
 use nix::mount::MsFlags;
 
 use super::sample::*;
-use crate::lvm::{LeaseState, Merge};
+use crate::lvm::{LeaseState, Merge, ReadOnlyBy};
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::decide::decision::{Decision, Grow, Level, Making};
 use crate::volume::decide::doubt::Doubt;
@@ -228,9 +228,10 @@ fn a_filesystem_is_there() {
         ("smaller by as much as is worth growing", |f, _| holds(f, Ext4, |s| s.device = Bytes::new(GIB + (1 << 20))), mount(Ext4, |m| m.grow = Grow::After)),
         ("on a device that is larger than LVM says", |f, _| { holds(f, Ext4, |_| ()); f.outgrown = Some(Bytes::new(2 * GIB)); }, Refuse(Reason::LargerDevice { device: Bytes::new(2 * GIB), volume: Bytes::new(GIB / 16) })),
         ("on a device that is larger than LVM says, and only to be read", |f, w| { holds(f, Ext4, |_| ()); f.outgrown = Some(Bytes::new(2 * GIB)); w.read_only = true; }, mount(Ext4, |m| m.check = false)),
-        ("on a read-only volume", |f, _| { holds(f, Ext4, |_| ()); volume(f).writable = Some(false); }, Refuse(Reason::ReadOnlyVolume { overridden: false })),
-        ("on a volume that lvm.conf lists", |f, _| { holds(f, Ext4, |_| ()); volume(f).writable = Some(false); volume(f).overridden = true; }, Refuse(Reason::ReadOnlyVolume { overridden: true })),
-        ("on a read-only device", |f, _| { holds(f, Ext4, |_| ()); f.read_only = true; }, Refuse(Reason::ReadOnlyVolume { overridden: false })),
+        ("on a read-only volume", |f, _| { holds(f, Ext4, |_| ()); volume(f).writable = Some(false); }, Refuse(Reason::ReadOnlyVolume(ReadOnlyBy::Metadata))),
+        ("on the external origin of a thin volume", |f, _| { holds(f, Ext4, |_| ()); volume(f).writable = Some(false); volume(f).role = "public,origin,extthinorigin".into(); }, Refuse(Reason::ReadOnlyVolume(ReadOnlyBy::Origin))),
+        ("on a volume that lvm.conf lists", |f, _| { holds(f, Ext4, |_| ()); volume(f).writable = Some(false); volume(f).overridden = true; }, Refuse(Reason::ReadOnlyVolume(ReadOnlyBy::Kernel))),
+        ("on a read-only device", |f, _| { holds(f, Ext4, |_| ()); f.read_only = true; }, Refuse(Reason::ReadOnlyVolume(ReadOnlyBy::Metadata))),
         ("on a read-only disk", |f, _| { holds(f, Ext4, |_| ()); f.read_only_disk = Some("sda".into()); }, Refuse(Reason::ReadOnlyDisk("sda".into()))),
         ("on a read-only disk, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); f.read_only_disk = Some("sda".into()); }, mount(Ext4, |m| m.check = false)),
         ("on a read-only volume, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); volume(f).writable = Some(false); }, mount(Ext4, |m| m.check = false)),
@@ -259,8 +260,8 @@ fn nothing_is_there_or_somebody_elses() {
         ("data where our lvcreate wipes", |f, _| { f.untouched = true; tags(f, "flexvolume.new"); f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Mark("md".into()), Doubt::Data(3584)] }); }, Refuse(Reason::NewNotBlank("data at byte 3584".into()))),
         ("LUKS, made by our lvcreate just now", |f, _| { f.untouched = true; tags(f, "flexvolume.new"); f.content = Some(Content::Other("crypto_LUKS".shown())); }, Refuse(Reason::NewNotBlank("crypto_LUKS".into()))),
         ("to be read", |_, w| w.read_only = true, Refuse(Reason::BlankReadOnly)),
-        ("a read-only volume", |f, _| volume(f).writable = Some(false), Refuse(Reason::ReadOnlyVolume { overridden: false })),
-        ("a read-only device", |f, _| f.read_only = true, Refuse(Reason::ReadOnlyVolume { overridden: false })),
+        ("a read-only volume", |f, _| volume(f).writable = Some(false), Refuse(Reason::ReadOnlyVolume(ReadOnlyBy::Metadata))),
+        ("a read-only device", |f, _| f.read_only = true, Refuse(Reason::ReadOnlyVolume(ReadOnlyBy::Metadata))),
         ("a read-only disk", |f, _| f.read_only_disk = Some("sda".into()), Refuse(Reason::ReadOnlyDisk("sda".into()))),
         ("it held one", |f, _| tags(f, "flexvolume.fs=ext4:u"), doubts([held()])),
         ("a backup as young as the volume", |f, _| f.content = Some(Content::Blank { zero: true, doubts: vec![young()] }), doubts([young()])),
@@ -349,7 +350,7 @@ fn it_is_to_be_larger() {
         ("mounted where the call says", |f, w| { there(f, "ext4", "rw", "rw"); larger(f, w); }, Extend(Bytes::new(2 * GIB))),
         ("mounted elsewhere", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); }, Extend(Bytes::new(2 * GIB))),
         ("mounted read-only", |f, w| { there(f, "ext4", "ro", "ro"); larger(f, w); }, Extend(Bytes::new(2 * GIB))),
-        ("mounted, and read-only since", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); volume(f).writable = Some(false); }, Refuse(Reason::ReadOnlyVolume { overridden: false })),
+        ("mounted, and read-only since", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); volume(f).writable = Some(false); }, Refuse(Reason::ReadOnlyVolume(ReadOnlyBy::Metadata))),
         ("mounted read-only, on a read-only volume", |f, w| { mounted(f, POD, "ro", "ro"); larger(f, w); volume(f).writable = Some(false); }, Extend(Bytes::new(2 * GIB))),
         ("not mounted", |f, w| larger(f, w), Extend(Bytes::new(2 * GIB))),
         ("as large as it is", |f, w| { larger(f, w); w.purpose = Purpose::Size(volume(f).size); }, Ready),

@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::crypt::{Luks, Unlocked};
 use crate::fs::Backup;
 use crate::host::holders::Opener;
-use crate::lvm::{Holder, LeaseState, twins};
+use crate::lvm::{Holder, LeaseState, ReadOnlyBy, twins};
 use crate::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Sectors, ShortDisk};
@@ -321,8 +321,9 @@ pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             encrypted: true,
         },
         Reason::SeveralDevices(FsType::Btrfs),
-        Reason::ReadOnlyVolume { overridden: false },
-        Reason::ReadOnlyVolume { overridden: true },
+        Reason::ReadOnlyVolume(ReadOnlyBy::Metadata),
+        Reason::ReadOnlyVolume(ReadOnlyBy::Origin),
+        Reason::ReadOnlyVolume(ReadOnlyBy::Kernel),
         Reason::ReadOnlyDisk(text("sd7")),
         Reason::BlankReadOnly,
         Reason::BeingRead(opener(false)),
