@@ -217,15 +217,15 @@ impl Command {
         if let (true, Some(device)) = (self.stays, &self.stdin) {
             let path = fs::read_link(format!("/proc/self/fd/{}", device.as_raw_fd()));
             let question = self.question(&path.unwrap_or_default().to_string_lossy());
-            let (question, me) = (quoted(&question), quoted(&own_name()));
+            let (question, me) = (quoted(question.as_ref()), quoted(own_name().as_ref()));
             return folded(&format!("echo {question} | {me} {READ_DEVICES}"));
         }
         let mut words = match &self.program {
             Program::Tool(tool) => vec![(*tool).to_owned()],
-            Program::Myself(work) => vec![quoted(&own_name()), (*work).to_owned()],
-            Program::Driver(path) => vec![quoted(path)],
+            Program::Myself(work) => vec![quoted(own_name().as_ref()), (*work).to_owned()],
+            Program::Driver(path) => vec![quoted(path.as_os_str())],
         };
-        words.extend(args.iter().map(quoted));
+        words.extend(args.iter().map(|arg| quoted(arg)));
         folded(&words.join(" "))
     }
 }

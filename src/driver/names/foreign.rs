@@ -41,33 +41,46 @@ impl<T: AsRef<OsStr> + ?Sized> Shown for T {
     }
 
     fn quoted(&self) -> String {
-        let word = Some(quoted(self)).filter(|word| word.len() <= LONGEST_PART);
-        word.unwrap_or_else(|| "PATH".to_owned())
+        quoted_or_placeholder(self.as_ref())
     }
+}
+
+fn quoted_or_placeholder(word: &OsStr) -> String {
+    let word = quoted(word);
+    if word.len() > LONGEST_PART {
+        return "PATH".to_owned();
+    }
+    word
 }
 
 /// The word, quoted so that a command with it can be pasted into a shell. The result is printable ASCII if the word has
 /// bytes that [`folded`] would change: `$'…'` with octal escapes, which POSIX has since 2024.
-pub fn quoted(word: &(impl AsRef<OsStr> + ?Sized)) -> String {
-    let bytes = word.as_ref().as_bytes();
-    let Some(word) = str::from_utf8(bytes)
-        .ok()
-        .filter(|text| folded_to(text, usize::MAX) == **text)
-    else {
-        let escaped = bytes.iter().map(|byte| match byte {
-            b'"'..=b'~' if !b"'\\".contains(byte) => char::from(*byte).to_string(),
-            _ => format!("\\{byte:03o}"),
-        });
-        return format!("$'{}'", escaped.collect::<String>());
-    };
+#[allow(clippy::disallowed_methods)] // only what is the same as the word is printed
+pub fn quoted(word: &OsStr) -> String {
+    let text = word.to_string_lossy();
+    let is_plain_text = folded_to(&text, usize::MAX).as_str() == word;
+    if !is_plain_text {
+        let mut escaped = "$'".to_owned();
+        for byte in word.as_bytes() {
+            if matches!(byte, b'"'..=b'~') && !b"'\\".contains(byte) {
+                escaped.push(char::from(*byte));
+            } else {
+                let digits = [byte >> 6, byte >> 3 & 7, byte & 7];
+                escaped.push('\\');
+                escaped.extend(digits.map(|digit| char::from(b'0' | digit)));
+            }
+        }
+        escaped.push('\'');
+        return escaped;
+    }
     // A shell expands a tilde only at the beginning of a word. kubelet's directory for a driver has one inside.
     let is_plain = |c: char| {
-        c.is_ascii_alphanumeric() || "-_=+:,./@%".contains(c) || (c == '~' && word.starts_with('/'))
+        c.is_ascii_alphanumeric() || "-_=+:,./@%".contains(c) || (c == '~' && text.starts_with('/'))
     };
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.into_owned()
     } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
+        format!("'{}'", text.replace('\'', r"'\''"))
     }
 }
 
