@@ -95,7 +95,7 @@ fn names_of_a_pods_processes_and_directories_add_no_line() {
         (&["status", hosts], "─ /run/evil [2J forged"),
         (&["check", "--idle", held], "(pod [2J forged (pid "),
         (&["check", "--idle", open], "is open in pod [2J forged (pid "),
-        (&["check", "--idle", hosts], "run `umount '/run/evil [2J forged"),
+        (&["check", "--idle", hosts], r"run `umount $'/run/evil\033[2J\012forged"),
         (&["adopt", open], "is open in pod [2J forged"),
         (&["allow-format", "--yes", open], "is open in pod [2J forged"),
         (&["doctor"], "pod [2J forged (pid "),
