@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// Mounts, tags, sizes and states of all volumes; the content of those that `devices` name; the files in /run,
+/// Mounts, tags, sizes and states of all volumes; the content of those that `devices` name; the files in /run itself,
 /// but LVM's own, the disks of groups, to which the kernel writes for what is mounted, and the driver's locks, which
 /// are empty.
 fn all_of_it(node: &Node, devices: &[String]) -> (Snapshot, String) {
@@ -11,8 +11,8 @@ fn all_of_it(node: &Node, devices: &[String]) -> (Snapshot, String) {
     let content = run("sha256sum", &devices);
     let shell = |line: &str| run("sh", &["-c", line]);
     let files = shell(
-        "find /run -type f -not -name '*.disk' -not -path '/run/lvm/*' -not -path '/run/lock/*' -not -path '/run/udev/*' \
-         -not -path '/run/flexvolume-lvm/*.lock' | sort | xargs -r sha256sum",
+        "find /run -xdev -type f -not -name '*.disk' -not -path '/run/lvm/*' -not -path '/run/lock/*' \
+         -not -path '/run/udev/*' -not -path '/run/flexvolume-lvm/*.lock' | sort | xargs -r -d '\\n' sha256sum",
     );
     let locks = shell("find /run/flexvolume-lvm -size +0 2>/dev/null | grep lock || true");
     let snapshot = Snapshot::take(node.kubelet_dir());
