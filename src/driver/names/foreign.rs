@@ -45,6 +45,7 @@ impl<T: AsRef<OsStr> + ?Sized> Shown for T {
     }
 }
 
+/// [`Shown::quoted`], compiled once for all types.
 fn quoted_or_placeholder(word: &OsStr) -> String {
     let word = quoted(word);
     if word.len() > LONGEST_PART {

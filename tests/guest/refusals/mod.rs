@@ -183,7 +183,8 @@ refusals! {
         undo: "told lvchange -an",
     }
     merge_failed {
-        // A merge begins with the blocks that were written last, and cannot read these.
+        // A merge begins with the blocks that the snapshot got last, and cannot read these: its chunks 3900 to 3999 of
+        // 4 KiB, from sector 2048 of the disk. Its tables of chunks are before and behind, at 3856 and 4113.
         prepare: "mkfs.ext4 -q $dev; truncate -s 65M $dir/lost; lost=$(losetup --find --show $dir/lost)
             shows() { dmsetup load of-snapshot; dmsetup resume of-snapshot; }
             dmsetup create of-snapshot --table \"0 131072 linear $lost 2048\"; vgextend -qq $vg /dev/mapper/of-snapshot
