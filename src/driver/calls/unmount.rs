@@ -8,19 +8,20 @@ use anyhow::{Result, bail};
 use crate::config::{Config, Loaded};
 use crate::host::Host;
 use crate::lvm;
-use crate::mount::{KubeletPath, Row, Table, ensure_unmounted, mounted_at};
+use crate::mount::{KubeletPath, Row, Table, ensure_unmounted, is_kubelets, mounted_at};
 use crate::names::{FsType, Shown};
 use crate::reply::Reply;
 use crate::volume::{
-    Device, Subject, close, close_leftovers, ensure_not_suspended, lock, release, release_named,
-    volume_of,
+    Device, LONGEST_LOOK, Subject, close, close_leftovers, ensure_not_suspended, lock, release,
+    release_named, volume_of,
 };
 
 /// `unmount <dir>` and `unmountdevice <global dir>`: unmounts the directory. Succeeds also if nothing is mounted there,
 /// or there is no such directory. The unmount is never lazy and never forced, and touches nothing in the directory.
 ///
 /// Without attach mode, nobody calls `unmountdevice` and `detach`, so a volume's last `unmount` does their work, too.
-/// In a shared group, the last unmount does the work of `detach` in both modes.
+/// In a shared group, the last unmount does the work of `detach` in both modes. In both modes, a volume's last `unmount`
+/// also unmounts its global mounts of other names: kubelet may have forgotten them.
 pub fn unmount(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     let config = &config.config;
     let place = KubeletPath::of(dir);
@@ -39,10 +40,10 @@ pub fn unmount(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     // In attach mode, `detach` follows the end of the global mount, but the driver cannot rely on that. Since 1.28,
     // kubelet forgets at its restart that it attached the volume. And a controller may run `detach` on its own host,
     // which cannot deactivate a volume of this node.
-    let asked = config.deactivate && (!config.attach || place == KubeletPath::Global);
     if let Some(device) = device {
-        return let_go(host, config, &device, asked);
+        return let_go(host, config, &device, config.deactivate);
     }
+    let asked = config.deactivate && (!config.attach || place == KubeletPath::Global);
     // An earlier call may have been killed after it had unmounted the volume.
     if is_kubelets {
         close_leftovers(host, config);
@@ -87,8 +88,69 @@ fn take_off(
             None => host.log.about("source", &row.source.shown().to_string()),
         }
     }
+    // Runs before the unmount: if this call is killed between the two, the repeated call finds the volume by its mount.
+    if let (Some(device), KubeletPath::Pod { global }) = (&device, place)
+        && let Err(error) = clear_other_globals(host, config, device, &table, (dir, global))
+    {
+        // The pod must be able to end. `doctor` names what is left.
+        host.log.about("left-mounted", &format!("{error:#}"));
+    }
     ensure_unmounted(host, dir)?;
     Ok(device)
+}
+
+/// Unmounts the volume's global mounts of other names than `global`, if the pod that has it at `dir` is its last one.
+///
+/// Several `PersistentVolume`s of one volume share the global mount of the first. kubelet unmounts that mount after the
+/// last pod of its own name. It does not while another pod has the volume, and forgets the mount if it restarts then. A
+/// global mount of `global`'s own name stays: kubelet calls `unmountdevice` next, or starts another pod from the mount.
+/// A pod of another name may start just now, too: its `mount` waits for the volume's lock, and then mounts the volume
+/// at the pod's own directory.
+fn clear_other_globals(
+    host: &Host,
+    config: &Config,
+    device: &Device,
+    table: &Table,
+    (dir, global): (&Path, &Path),
+) -> Result<()> {
+    let others = |table: &Table| other_globals(host, config, device, table, (dir, global));
+    if others(table)?.is_empty() {
+        return Ok(());
+    }
+    let patience = config.limits.lock.min(LONGEST_LOOK);
+    let _lock = lock::hold(host.kernel, device.target(), patience)?;
+    for row in others(&Table::read(host.kernel)?)? {
+        ensure_unmounted(host, &row.mount_point)?;
+        // A failure does no harm: kubelet removes the directory after its next restart.
+        let _ = host.kernel.remove_dir(&row.mount_point);
+    }
+    Ok(())
+}
+
+/// The volume's global mounts of other names than `global`. Empty if the volume has any other mount than these, the one
+/// at `dir` and the one at `global`.
+fn other_globals(
+    host: &Host,
+    config: &Config,
+    device: &Device,
+    table: &Table,
+    (dir, global): (&Path, &Path),
+) -> Result<Vec<Row>> {
+    let kernel = host.kernel;
+    let mut rows = table.of_device(device.number);
+    let is_other =
+        |row: &&Row| row.mount_point != global && KubeletPath::of(&row.mount_point).is_global();
+    if !rows.iter().any(is_other) {
+        return Ok(Vec::new());
+    }
+    for own in [dir, global] {
+        if let Some(own) = mounted_at(kernel, own)?.and_then(|id| table.by_id(id)) {
+            rows.retain(|row| !table.are_at_one_place(own, row));
+        }
+    }
+    let is_kubelets = |row: &&Row| is_kubelets(kernel, table, row, &config.kubelet_dirs);
+    let are_all = rows.iter().all(|row| is_other(row) && is_kubelets(row));
+    Ok(rows.into_iter().filter(|_| are_all).cloned().collect())
 }
 
 /// Closes a volume that has been unmounted, and deactivates it, if nothing uses it any more.

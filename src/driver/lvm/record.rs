@@ -136,6 +136,16 @@ impl Record {
         tags
     }
 
+    /// The change that adds kubelet's name of the volume, and removes the names that nothing uses any more, so that
+    /// `detach` of an old name does not find the volume.
+    pub fn naming(&self, name: &ObjectName, is_used: impl Fn(&str) -> bool) -> Tags {
+        let old = self.names.iter().filter(|known| !is_used(known));
+        Tags {
+            add: vec![volume_tag(name)],
+            remove: old.map(|old| format!("{VOLUME}{old}")).collect(),
+        }
+    }
+
     /// The change that sets `tag`, and removes the tags that it replaces. A volume has at most one tag for a begun
     /// mkfs, one for a permission and one for a LUKS2 header: a new one replaces the old one. The tag of a made
     /// filesystem replaces four: that of an earlier filesystem, of a begun mkfs, of a permission, and [`NEW`].
@@ -261,6 +271,15 @@ mod tests {
         assert_eq!(record.setting(gone[1].to_owned()).remove, gone[..1]);
         let given = record.setting(permission_tag("data-0", 1_700_000_001));
         assert_eq!(given.remove, gone[2..]);
+    }
+
+    #[test]
+    fn a_new_name_of_kubelets_replaces_the_names_that_nothing_uses() {
+        let record = Record::parse(["flexvolume.volume=pv-1", "flexvolume.volume=pv-2"]);
+        let new = ObjectName::parse("pv-3").unwrap();
+        let change = record.naming(&new, |old| old == "pv-2");
+        assert_eq!(change.add, ["flexvolume.volume=pv-3"]);
+        assert_eq!(change.remove, ["flexvolume.volume=pv-1"]);
     }
 
     #[test]

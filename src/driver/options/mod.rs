@@ -73,17 +73,21 @@ impl Options {
     pub fn parse(json: &str) -> Result<Self> {
         let (mut pairs, passphrase) = pairs(json)?;
         refuse_near_misses(&pairs)?;
-        let mut take = |name: &str| pairs.remove(name);
+        let encryption = pairs.remove(ENCRYPTION);
+        let encryption = read(ENCRYPTION, encryption.as_deref(), Encryption::parse)?;
+        // A template may write an empty text for a value that it has not. Such an option is absent. Not so
+        // `encryption`: a mistake in the template would make a plain volume.
+        let mut take = |name: &str| pairs.remove(name).filter(|text| !text.is_empty());
 
         let group = required(GROUP, take(GROUP))?;
         let volume = required(VOLUME, take(VOLUME))?;
         let id = volume_id(&group, &volume)?;
         let fs = match take(FS_TYPE).as_deref() {
-            None | Some("") => None,
+            None => None,
             Some(name) => Some(FsType::parse(name).context("reading fsType")?),
         };
         let said_read_only = match take(READ_WRITE).as_deref() {
-            None | Some("" | "rw") => false,
+            None | Some("rw") => false,
             Some("ro") => true,
             Some(other) => bail!(
                 "option {READ_WRITE} is {}, and must be ro or rw",
@@ -95,7 +99,6 @@ impl Options {
             bail!("option {SIZE} is 0; leave it out or give the size of the volume");
         }
         let thin_pool = read(POOL, take(POOL).as_deref(), LvName::parse)?;
-        let encryption = read(ENCRYPTION, take(ENCRYPTION).as_deref(), Encryption::parse)?;
         let passphrase = passphrase.map(|text| Passphrase::from_base64(&text));
         let passphrase = passphrase
             .transpose()
@@ -106,8 +109,7 @@ impl Options {
             bail!("option {MOUNT} holds rw, and the volume is readOnly; leave one out");
         }
         let read_only = said_read_only || mount_options.is_read_only();
-        let volume_name = take(NAME).filter(|name| !name.is_empty());
-        let volume_name = read(NAME, volume_name.as_deref(), ObjectName::of_volume)?;
+        let volume_name = read(NAME, take(NAME).as_deref(), ObjectName::of_volume)?;
         Ok(Self {
             size,
             thin_pool,
@@ -242,7 +244,6 @@ fn field(name: &str) -> Option<&'static str> {
 }
 
 fn required(name: &str, value: Option<String>) -> Result<String> {
-    let value = value.filter(|value| !value.is_empty());
     value.with_context(|| {
         format!("option {name} is missing; `lvs` shows the names of groups and volumes")
     })

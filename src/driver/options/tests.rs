@@ -37,8 +37,8 @@ fn reads_all_that_kubelet_sends() {
 
 #[test]
 fn an_option_that_is_not_given_is_none() {
-    let empty = r#""kubernetes.io/fsType":"","kubernetes.io/readwrite":"","mountoptions":"",
-        "kubernetes.io/pvOrVolumeName":"""#;
+    let empty = r#""kubernetes.io/fsType":"","kubernetes.io/readwrite":"","mountoptions":"","size":"",
+        "thinpool":"","kubernetes.io/pvOrVolumeName":"""#;
     for more in ["", empty] {
         let options = Options::parse(&with(more)).unwrap();
         assert_eq!(options.id.to_string(), "vg/data");
@@ -117,8 +117,12 @@ fn an_error_names_the_option_and_what_to_do() {
             "option size is 0; leave it out or give the size of the volume",
         ),
         (
-            with(r#""thinpool":"""#),
-            r#"reading option thinpool: "" is not a name for a logical volume: LVM allows 1 to 127 of a-z A-Z 0-9 + _ . and -, no hyphen at the beginning, and neither . nor .."#,
+            with(r#""thinpool":" ""#),
+            r#"reading option thinpool: " " is not a name for a logical volume: LVM allows 1 to 127 of a-z A-Z 0-9 + _ . and -, no hyphen at the beginning, and neither . nor .."#,
+        ),
+        (
+            with(r#""encryption":"""#),
+            r#"reading option encryption: "" is not a kind of encryption of this driver; it knows luks2"#,
         ),
         (
             with(r#""kubernetes.io/fsType":"zfs""#),

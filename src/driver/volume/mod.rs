@@ -12,8 +12,8 @@ mod step;
 mod subject;
 
 pub(crate) use act::{
-    bring_up, close, close_leftovers, ensure_not_suspended, give_up, grow_filesystem, release,
-    release_named, require_filled, require_fit,
+    LONGEST_LOOK, bring_up, close, close_leftovers, ensure_not_suspended, give_up, grow_filesystem,
+    release, release_named, require_filled, require_fit,
 };
 pub use decide::{
     Content, Decision, Doubt, Elsewhere, Facts, Grow, Lvm, Making, Openers, Permit, Place, Purpose,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::survey::{Pods, Request, SeenVolume, look, uid_of};
 use crate::output::{Printed, printed};
 use driver::config::{Config, Loaded};
-use driver::host::Host;
+use driver::host::{Host, own_name};
 use driver::names::{LvId, Shown};
 use driver::volume::{Decision, Facts, Lvm, Reason, Subject, Uses, lock, not_active, users};
 
@@ -141,7 +141,9 @@ fn not_usable(seen: &SeenVolume) -> Option<Obstacle> {
 fn mounts(host: &Host, facts: &Facts) -> Vec<Obstacle> {
     let pods = Pods::read(host.kernel);
     let mounts = facts.uses.iter().flat_map(|uses| &uses.mounts);
-    let of_pods = mounts.filter(|mounted| mounted.kubelets).map(|mounted| {
+    let kubelets = mounts.filter(|mounted| mounted.kubelets);
+    let has_pod = kubelets.clone().any(|mounted| !mounted.global);
+    let of_pods = kubelets.map(|mounted| {
         let at = &mounted.row.mount_point;
         let what = match uid_of(at) {
             Some(uid) => format!(
@@ -149,9 +151,15 @@ fn mounts(host: &Host, facts: &Facts) -> Vec<Obstacle> {
                 pods.name(uid),
                 at.shown()
             ),
-            None => format!(
+            None if has_pod => format!(
                 "all pods of this node at {}: kubelet unmounts it after the last of them",
                 at.shown()
+            ),
+            None => format!(
+                "all pods of this node at {}, and no pod has it: if kubelet has forgotten it, run `{} unmountdevice {}`",
+                at.shown(),
+                own_name(),
+                at.quoted()
             ),
         };
         Obstacle::new("mounted", format!("{} is mounted for {what}", facts.id))

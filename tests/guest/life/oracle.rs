@@ -163,6 +163,7 @@ impl Asked<'_> {
                 "filesystem-errors" => lv.unchecked,
                 // It was renamed while pods had it.
                 "two-global-mounts" => self.globals > 1,
+                "unused-global-mount" => self.globals == 1,
                 _ => false,
             }
     }

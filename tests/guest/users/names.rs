@@ -101,3 +101,94 @@ fn mounts_of_two_names_that_kubelet_cannot_take_back_are_told() {
     assert!(end(&node, "pod", &one));
     assert_eq!(seen(&volume), 0);
 }
+
+/// A pod of a `PersistentVolume` in attach mode, up to its mount.
+fn start(node: &Node, pod: &str, volume: &Volume) {
+    let json = volume.json();
+    node.does(&["attach", &json, &host_name()]);
+    let global = precreated(node.global_dir(volume));
+    node.does(&["mountdevice", text(&global), &volume.device(), &json]);
+    node.mount(pod, volume).is_success();
+}
+
+/// kubelet restarts between the ends of two pods. Then it knows only the `PersistentVolume` of the second one. Once, the
+/// node leaves attach mode meanwhile.
+#[test]
+fn the_last_pod_takes_off_a_global_mount_that_kubelet_forgot() {
+    for later in BOTH_MODES {
+        let mut node = Node::with_config(Mode::Attach, "deactivate = true");
+        let (group, volume) = Group::with_data("forgotten");
+        let [one, two] = ["one", "two"].map(|name| renamed(&volume, name));
+        start(&node, "one", &one);
+        start(&node, "two", &two);
+        let [of_one, of_two] = [&one, &two].map(|volume| node.global_dir(volume));
+        node.down("one", &one);
+        node.configure(later, "deactivate = true");
+        assert!(mount_at(&of_one).is_some(), "a pod has the volume");
+        node.is_well("unused-global-mount");
+        node.down("two", &two);
+        assert_eq!(seen(&volume), 0, "{later:?}");
+        assert!(!of_one.exists() && !group.is_active("data"), "{later:?}");
+        // A pod for which kubelet had seen the global mount just before.
+        node.mount("one", &one).is_success();
+        node.down("one", &one);
+        for global in [&of_one, &of_two] {
+            node.does(&["unmountdevice", text(global)]);
+        }
+        assert!(!group.is_active("data"), "{later:?}");
+    }
+}
+
+#[test]
+fn a_global_mount_of_the_pods_own_name_is_kubelets_and_one_without_a_pod_is_told() {
+    let node = Node::new(Mode::Attach);
+    let (_group, volume) = Group::with_data("unused");
+    let global = node.global_dir(&volume);
+    node.up("pod", &volume);
+    node.is_well("unused-global-mount");
+    node.down("pod", &volume);
+    assert!(mount_at(&global).is_some());
+    node.prints(&["status"], "unused mount", 0);
+    node.prints(&["check", "--idle", "unused/data"], " unmountdevice ", 1);
+    let help = node.is_ill("unused-global-mount", "unused/data", " unmountdevice ");
+    bash(&help);
+    assert_eq!(seen(&volume), 0);
+    node.is_well("unused-global-mount");
+}
+
+/// A volume is known by the name of its last `PersistentVolume`, and by the names under which it is mounted.
+#[test]
+fn an_old_name_of_a_volume_is_forgotten() {
+    let (group, volume) = Group::with_data("called");
+    let names = |node: &Node| {
+        let tags = group.tags("data");
+        let names = tags
+            .split(',')
+            .filter_map(|tag| tag.strip_prefix("flexvolume.volume="));
+        (node.mode, names.map(str::to_owned).collect::<Vec<_>>())
+    };
+    for mode in BOTH_MODES {
+        let node = Node::with_config(mode, "deactivate = true");
+        for name in ["one", "two", "three"] {
+            let volume = renamed(&volume, name);
+            node.up("pod", &volume);
+            assert_eq!(names(&node), (mode, vec![name.to_owned()]));
+            node.all_down(&["pod"], &volume);
+            assert!(!group.is_active("data"));
+        }
+    }
+    let node = Node::with_config(Mode::Attach, "deactivate = true");
+    let [one, two] = ["one", "two"].map(|name| renamed(&volume, name));
+    start(&node, "one", &one);
+    start(&node, "two", &two);
+    let both = vec!["one".to_owned(), "two".to_owned()];
+    assert_eq!(names(&node), (Mode::Attach, both), "both are mounted");
+    node.down("one", &one);
+    node.down("two", &two);
+    let three = renamed(&volume, "three");
+    node.does(&["attach", &three.json(), &host_name()]);
+    node.does(&["detach", "one", &host_name()]);
+    assert!(group.is_active("data"), "it is attached under another name");
+    node.does(&["detach", "three", &host_name()]);
+    assert!(!group.is_active("data"));
+}

@@ -14,4 +14,4 @@ pub use bring_up::bring_up;
 pub use conduct::ensure_not_suspended;
 pub use encrypted::{close, close_leftovers, require_filled, require_fit};
 pub use growth::grow_filesystem;
-pub use release::{give_up, release, release_named};
+pub use release::{LONGEST_LOOK, give_up, release, release_named};

@@ -1,9 +1,14 @@
 //! Tags a volume with kubelet's name of it, since `detach` and a repeated `unmount` get only this name.
 
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+
 use anyhow::Result;
 
-use crate::host::Lock;
-use crate::lvm::{self, Found, Tags, Volume};
+use crate::host::{Kernel, Lock};
+use crate::lvm::{self, Found, Volume};
+use crate::mount::Table;
+use crate::volume::device::Device;
 use crate::volume::job::Job;
 use crate::volume::subject::Subject;
 
@@ -44,17 +49,36 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Writes the tag with kubelet's name, unless the volume has it already.
+    /// Writes the tag with kubelet's name, unless the volume has it already. The same change of LVM's metadata removes
+    /// the names under which nothing is mounted.
     pub(super) fn tag_kubelets_name(&self, volume: &Volume, lock: Option<&Lock>) -> Result<()> {
-        let name = self.options.volume_name.as_ref();
-        let tag = name.map(lvm::volume_tag);
-        let Some(tag) = tag.filter(|tag| !volume.record.tags.contains(tag)) else {
+        let Some(name) = &self.options.volume_name else {
             return Ok(());
         };
-        let tags = Tags {
-            add: vec![tag],
-            ..Tags::default()
+        let names = &volume.record.names;
+        if names.iter().any(|known| known == name.as_str()) {
+            return Ok(());
+        }
+        let Subject { host, .. } = self.subject;
+        let used = if names.is_empty() {
+            BTreeSet::new()
+        } else {
+            mounted_names(host.kernel, volume)?
         };
-        lvm::retag(self.subject.host, volume.target(), &tags, lock)
+        let is_used = |name: &str| used.contains(OsStr::new(name));
+        let tags = volume.record.naming(name, is_used);
+        lvm::retag(host, volume.target(), &tags, lock)
     }
+}
+
+/// The last parts of the paths at which the volume is mounted: kubelet's directories are named after the volume.
+fn mounted_names(kernel: &Kernel, volume: &Volume) -> Result<BTreeSet<OsString>> {
+    let Some(device) = Device::find(kernel, &volume.id)? else {
+        return Ok(BTreeSet::new());
+    };
+    let top = device.inside(kernel).unwrap_or(device);
+    let table = Table::read(kernel)?;
+    let rows = table.of_device(top.number).into_iter();
+    let names = rows.filter_map(|row| row.mount_point.file_name());
+    Ok(names.map(OsStr::to_owned).collect())
 }

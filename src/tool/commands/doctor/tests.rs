@@ -64,6 +64,7 @@ fn volumes() -> Vec<Health> {
         header: None,
         is_kept_idle: false,
         globals: Vec::new(),
+        unused_global: None,
         volume,
     });
     health.collect()
@@ -255,6 +256,7 @@ const ROWS: &[Row] = &[
     ("may-be-formatted", "warning", "vg/data", "check vg/data", |f| f.record(&["flexvolume.mayformat=mark:1"])),
     ("kept-from-others", "warning", "vg/data", "lvchange -an vg/data", |f| f.of("data").is_kept_idle = true),
     ("two-global-mounts", "warning", "vg/data", "unmountdevice /k/one && ", |f| f.of("data").globals = vec!["/k/one".into(), "/k/two".into()]),
+    ("unused-global-mount", "warning", "vg/data", "unmountdevice /k/one\"", |f| f.of("data").unused_global = Some("/k/one".into())),
     ("pool-full", "warning", "vg/pool", "lvextend --size +", |f| f.of("pool").volume.data_percent = Some(95.0)),
     ("pool-full", "warning", "vg/pool", "vgextend vg DISK && lvextend", |f| {
         let pool = &mut f.of("pool").volume;

@@ -51,6 +51,8 @@ pub struct Health {
     pub is_kept_idle: bool,
     /// The volume's global mounts that kubelet will never unmount.
     pub globals: Vec<PathBuf>,
+    /// The volume's global mount, if nothing else has the volume mounted.
+    pub unused_global: Option<PathBuf>,
 }
 
 impl Health {
@@ -99,6 +101,7 @@ impl Health {
                 .and_then(|device| inventory.header_problem(volume, device)),
             is_kept_idle: inventory.is_kept_idle(volume),
             globals: inventory.globals_for_good(volume),
+            unused_global: inventory.unused_global(volume),
             verdict,
             volume: volume.clone(),
         };
@@ -125,6 +128,7 @@ impl Health {
             self.mkfs_unfinished(),
             self.kept_from_others(),
             self.two_globals(),
+            self.unused_global(),
         ];
         all.into_iter().flatten().collect()
     }
@@ -374,6 +378,17 @@ impl Health {
         let one = |at: &PathBuf| format!("{me} unmountdevice {}", at.quoted());
         let more = more.iter().map(|at| format!(" && {}", one(at)));
         Some(finding.run(format!("{}{}", one(first), more.collect::<String>())))
+    }
+
+    /// The fault that a global mount serves no pod. If kubelet restarts between the ends of the pods of two
+    /// `PersistentVolume`s of one volume, it forgets the global mount of the first.
+    fn unused_global(&self) -> Option<Finding> {
+        let at = self.unused_global.as_ref()?;
+        let finding = "mounted for all pods of this node, and no pod has it";
+        let finding = Finding::warning("unused-global-mount", finding).word("unused mount");
+        let why = "kubelet may have forgotten this mount; only a pod that is just starting or ending needs it";
+        let command = format!("{} unmountdevice {}", own_name(), at.quoted());
+        Some(finding.why(why).run(command))
     }
 }
 

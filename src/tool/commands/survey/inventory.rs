@@ -166,6 +166,15 @@ impl<'a> Inventory<'a> {
         self.mounts_of(volume).iter().any(|row| self.is_pods(row))
     }
 
+    /// The volume's global mount, if the volume has no other mount.
+    pub fn unused_global(&self, volume: &Volume) -> Option<PathBuf> {
+        let rows = self.mounts_of(volume);
+        let first = rows.first()?;
+        let is_only = |row: &&Row| self.tables.mounts.are_at_one_place(first, row);
+        let is_global = self.is_pods(first) && KubeletPath::of(&first.mount_point).is_global();
+        (is_global && rows.iter().all(is_only)).then(|| first.mount_point.clone())
+    }
+
     /// The global mounts of a volume that kubelet will never unmount. Empty if the volume has only one: kubelet
     /// unmounts a volume's global mount only if there is no other. If pods use the volume under the name of such a
     /// mount, this mount is left out, since kubelet needs it. Of several such mounts, only one is left out.
