@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use anyhow::{Error, Result, anyhow};
+use anyhow::Error;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -111,15 +111,6 @@ impl Printed {
             code,
             ..Self::default()
         }
-    }
-}
-
-/// Returns `error`. `undo`: whether the steps before the error could be undone. If not, the returned error says both
-/// failures.
-pub fn after_undo(error: Error, undo: Result<()>) -> Error {
-    match undo {
-        Ok(()) => error,
-        Err(second) => anyhow!("{error:#}; and undoing it failed too: {second:#}"),
     }
 }
 

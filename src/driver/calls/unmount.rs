@@ -41,7 +41,9 @@ pub fn unmount(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     // kubelet forgets at its restart that it attached the volume. And a controller may run `detach` on its own host,
     // which cannot deactivate a volume of this node.
     if let Some(device) = device {
-        return let_go(host, config, &device, config.deactivate);
+        return host
+            .kernel
+            .undo(|| let_go(host, config, &device, config.deactivate));
     }
     let asked = config.deactivate && (!config.attach || place == KubeletPath::Global);
     // An earlier call may have been killed after it had unmounted the volume.

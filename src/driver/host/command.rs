@@ -58,8 +58,6 @@ pub struct Command {
     pub(super) handed_on: Option<Arc<OwnedFd>>,
     /// Whether the process that answers this command stays for the next one: see [`Self::asks`].
     pub(super) stays: bool,
-    /// Whether the command runs even after the driver was told to stop: see [`Self::undoes`].
-    pub(super) undoes: bool,
     has_operands: bool,
 }
 
@@ -91,13 +89,6 @@ impl Command {
         }
     }
 
-    /// Lets the command run for a moment even after the driver was told to stop, because it undoes a step of the
-    /// driver.
-    pub fn undoes(mut self) -> Self {
-        self.undoes = true;
-        self
-    }
-
     pub fn driver(path: impl Into<PathBuf>, limit: Duration) -> Self {
         Self::new(Program::Driver(path.into()), limit, Effect::Reads)
     }
@@ -114,7 +105,6 @@ impl Command {
             held: None,
             handed_on: None,
             stays: false,
-            undoes: false,
             has_operands: false,
         }
     }

@@ -1,6 +1,6 @@
 //! The system calls that the driver makes itself.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -22,11 +22,19 @@ use zeroize::Zeroizing;
 
 use super::paths::{DeviceNumber, block_device, proc_file};
 
+/// The time from the signal that tells the driver to stop until its last step begins. A step that is killed may take one
+/// second more. kubelet waits 10 s for the driver.
+const GRACE: Duration = Duration::from_secs(8);
+
 /// The few system calls that the driver makes itself, and the files that it reads.
 ///
 /// Every error is the kernel's, without a path: the caller adds the path.
 pub struct Kernel {
     stop: Arc<AtomicBool>,
+    /// When the driver first noticed that it was told to stop.
+    told: OnceCell<Instant>,
+    /// How many [`Kernel::undo`] run, one inside the other.
+    undoing: Cell<u32>,
     /// The socket to which signals write. Made at the first wait, since most calls of kubelet end without a wait.
     wake: OnceCell<UnixStream>,
 }
@@ -40,8 +48,12 @@ impl Kernel {
         for signal in [SIGTERM, SIGINT, SIGHUP] {
             signal_hook::flag::register(signal, Arc::clone(&stop))?;
         }
-        let wake = OnceCell::new();
-        Ok(Self { stop, wake })
+        Ok(Self {
+            stop,
+            told: OnceCell::new(),
+            undoing: Cell::new(0),
+            wake: OnceCell::new(),
+        })
     }
 
     pub fn page_size(&self) -> u64 {
@@ -209,8 +221,36 @@ impl Kernel {
         fs::remove_dir(path)
     }
 
+    /// Whether no further step may begin: the driver was told to stop, and takes nothing back, or has no time left.
     pub fn stopping(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.time_left().is_some_and(|left| left.is_zero())
+    }
+
+    /// The time for further steps since the driver was told to stop: none, unless they take something back. `None`: the
+    /// driver was not told to stop.
+    pub(super) fn time_left(&self) -> Option<Duration> {
+        self.stop.load(Ordering::Relaxed).then(|| {
+            let told = self.told.get_or_init(Instant::now);
+            let grace = if self.is_undoing() {
+                GRACE
+            } else {
+                Duration::ZERO
+            };
+            grace.saturating_sub(told.elapsed())
+        })
+    }
+
+    pub(super) fn is_undoing(&self) -> bool {
+        self.undoing.get() > 0
+    }
+
+    /// Takes back what a call has begun. These steps run even if the driver is told to stop: for a moment each, and all
+    /// of them until kubelet loses patience.
+    pub fn undo<T>(&self, steps: impl FnOnce() -> T) -> T {
+        self.undoing.set(self.undoing.get().saturating_add(1));
+        let done = steps();
+        self.undoing.set(self.undoing.get().saturating_sub(1));
+        done
     }
 
     /// A descriptor that becomes readable when a signal comes. Signals from before the first call do not count, so this

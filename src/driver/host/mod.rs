@@ -41,6 +41,8 @@ use std::io::{self, Write};
 use std::ops::Deref;
 use std::time::{Duration, Instant};
 
+use anyhow::{Error, anyhow};
+
 use crate::config::Limits;
 
 pub trait Tools {
@@ -225,6 +227,15 @@ impl<'a> Host<'a> {
             format!("  {} ms{how}", took.as_millis())
         });
         result
+    }
+
+    /// Takes back the steps before `error`, also if the driver was told to stop. If that fails, the returned error says
+    /// both failures.
+    pub fn after_undo(&self, error: Error, undo: impl FnOnce() -> anyhow::Result<()>) -> Error {
+        match self.kernel.undo(undo) {
+            Ok(()) => error,
+            Err(second) => anyhow!("{error:#}; and undoing it failed too: {second:#}"),
+        }
     }
 
     fn say(&self, line: impl FnOnce() -> String) {

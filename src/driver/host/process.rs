@@ -19,8 +19,12 @@ use std::time::{Duration, Instant};
 /// How long a writing tool may take to end after SIGTERM, if it has reached its limit.
 const GRACE_AT_LIMIT: Duration = Duration::from_secs(5);
 
-/// The same time if the driver itself is told to stop: kubelet waits 10 s for the driver, people wait less.
+/// The same time if the driver itself is told to stop, and the limit of a step that takes something back then: kubelet
+/// waits 10 s for the driver, people wait less.
 const GRACE_AT_STOP: Duration = Duration::from_secs(2);
+
+/// The exit code of a tool that a SIGTERM has ended: see [`ToolError::Failed`].
+const SIGTERMED: i32 = 128 + 15;
 
 /// The variables of this process's environment that tools inherit: they tell LVM how to work on this node.
 const KEPT: [&str; 2] = [
@@ -118,20 +122,28 @@ impl<'a> Processes<'a> {
         Ok(watched)
     }
 
+    /// Waits until a process ends or answers, up to the command's limit. A process that takes something back goes on
+    /// for a moment if the driver is told to stop.
+    fn wait(&self, command: &Command, watched: &mut Watched<'a>) -> io::Result<End> {
+        let deadline = |limit| Instant::now().checked_add(limit);
+        if self.kernel.time_left().is_none() {
+            match watched.wait(deadline(command.limit), true)? {
+                End::Stopping if self.kernel.is_undoing() => {}
+                end => return Ok(end),
+            }
+        }
+        let left = self.kernel.time_left().unwrap_or_default();
+        let limit = command.limit.min(GRACE_AT_STOP).min(left);
+        Ok(match watched.wait(deadline(limit), false)? {
+            End::Deadline => End::Stopping,
+            end => end,
+        })
+    }
+
     /// Waits until a tool's process ends, up to the command's limit. Returns its output, or how it failed.
-    fn end(
-        &self,
-        command: &Command,
-        mut watched: Watched<'a>,
-        is_stopping: bool,
-    ) -> Result<Output, ToolError> {
-        let effect = command.effect;
-        let (limit, grace) = if is_stopping {
-            (command.limit.min(GRACE_AT_STOP), Duration::ZERO)
-        } else {
-            (command.limit, GRACE_AT_LIMIT)
-        };
-        let end = watched.wait(Instant::now().checked_add(limit), !is_stopping);
+    fn end(&self, command: &Command, mut watched: Watched<'a>) -> Result<Output, ToolError> {
+        let (effect, limit) = (command.effect, command.limit);
+        let end = self.wait(command, &mut watched);
         match end.map_err(|error| not_spawned(command, error))? {
             End::Exited(status) => output(command, watched, status),
             End::Answered => {
@@ -140,7 +152,8 @@ impl<'a> Processes<'a> {
                 answer.map_err(|why| failed(command, 1, why))
             }
             End::Deadline => {
-                let (stuck, line) = (self.stop(&mut watched, effect, grace), command.line());
+                let stuck = self.stop(&mut watched, effect, GRACE_AT_LIMIT);
+                let line = command.line();
                 Err(ToolError::TimedOut {
                     line,
                     limit,
@@ -149,7 +162,14 @@ impl<'a> Processes<'a> {
                 })
             }
             End::Stopping => {
-                self.stop(&mut watched, effect, GRACE_AT_STOP);
+                // A process that takes something back has had its time.
+                let is_late = self.kernel.is_undoing();
+                let grace = if is_late {
+                    Duration::ZERO
+                } else {
+                    GRACE_AT_STOP
+                };
+                self.stop(&mut watched, effect, grace);
                 let line = command.line();
                 Err(ToolError::Stopped { line, effect })
             }
@@ -180,8 +200,7 @@ impl Tools for Processes<'_> {
     }
 
     fn run(&self, command: &Command) -> Result<Output, ToolError> {
-        let is_stopping = self.kernel.stopping();
-        if is_stopping && !command.undoes {
+        if self.kernel.stopping() {
             let (line, effect) = (command.line(), Effect::Reads);
             return Err(ToolError::Stopped { line, effect });
         }
@@ -190,10 +209,20 @@ impl Tools for Processes<'_> {
             Program::Driver(path) => path.clone(),
             Program::Tool(tool) => find(tool, &self.directories)?,
         };
-        let watched = self
-            .begin(&path, command)
-            .map_err(|error| not_spawned(command, error))?;
-        self.end(command, watched, is_stopping)
+        let run = || {
+            let watched = self.begin(&path, command);
+            self.end(
+                command,
+                watched.map_err(|error| not_spawned(command, error))?,
+            )
+        };
+        match run() {
+            // systemd sends its SIGTERM to the tools, too, and to those that are started while it does.
+            Err(ToolError::Failed {
+                code: SIGTERMED, ..
+            }) if self.kernel.is_undoing() => run(),
+            ended => ended,
+        }
     }
 }
 

@@ -77,7 +77,7 @@ impl<'a> Watched<'a> {
                 }
                 return Ok(End::Exited(status));
             }
-            if may_stop && self.kernel.stopping() {
+            if may_stop && self.kernel.time_left().is_some() {
                 return Ok(End::Stopping);
             }
             let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));

@@ -25,6 +25,12 @@ impl Mapped {
         Some(name.trim_end().to_owned())
     }
 
+    /// The device's UUID, whose beginning tells which program made the device. `None`: as for [`Self::name`].
+    pub fn uuid(&self, kernel: &Kernel) -> Option<String> {
+        let uuid = kernel.read(&self.0.join("dm/uuid")).ok()?;
+        Some(uuid.trim_end().to_owned())
+    }
+
     pub fn is_suspended(&self, kernel: &Kernel) -> bool {
         let suspended = kernel.read(&self.0.join("dm/suspended"));
         suspended.is_ok_and(|suspended| suspended.trim_end() == "1")
@@ -35,22 +41,24 @@ impl Mapped {
         Self(PathBuf::from(format!("/sys/dev/block/{number}")))
     }
 
-    /// Calls `act` for each device below this one, the lowest first, and then for this one.
-    pub fn for_each(&self, kernel: &Kernel, act: &dyn Fn(&Self)) {
-        self.for_each_within(kernel, act, DEEPEST);
+    /// The devices below this one, the lowest first, and then this one.
+    pub fn stack(self, kernel: &Kernel) -> Vec<Self> {
+        self.stack_within(kernel, DEEPEST)
     }
 
-    fn for_each_within(&self, kernel: &Kernel, act: &dyn Fn(&Self), deepest: usize) {
-        if let Some(deepest) = deepest.checked_sub(1) {
-            for below in self.below(kernel) {
-                below.for_each_within(kernel, act, deepest);
-            }
-            act(self);
-        }
+    fn stack_within(self, kernel: &Kernel, deepest: usize) -> Vec<Self> {
+        let Some(deepest) = deepest.checked_sub(1) else {
+            return Vec::new();
+        };
+        let below = self.below(kernel);
+        let below = below.flat_map(|one| one.stack_within(kernel, deepest));
+        let mut stack: Vec<Self> = below.collect();
+        stack.push(self);
+        stack
     }
 
     /// The devices directly below this one.
-    fn below(&self, kernel: &Kernel) -> impl Iterator<Item = Self> {
+    fn below(&self, kernel: &Kernel) -> impl Iterator<Item = Self> + use<> {
         let dir = self.0.join("slaves");
         let names = kernel.list(&dir).unwrap_or_default().into_iter();
         names.map(move |name| Self(dir.join(name)))

@@ -5,43 +5,68 @@ use std::time::{Duration, Instant};
 use anyhow::Error;
 
 use super::mapped::{Mapped, RESUME, with_its_table};
-use crate::host::{Command, DeviceNumber, Host, holders};
+use crate::host::{Command, DeviceNumber, Host, Kernel, holders};
 use crate::names::VgName;
 
-/// Resumes a device, and those below it, after a failed command of the driver. Before that command, none of these
-/// devices was suspended. Returns the command's `error`. If a device stays suspended, adds the device's name to the
-/// error.
+/// Resumes a device, and those of its group below it, after a failed command of the driver. Before that command, none
+/// of these devices was suspended. Runs also if the driver was told to stop. Returns the command's `error`. If a device
+/// stays suspended, adds the device's name to the error.
 ///
 /// Each device gets the table that it had before. LVM may have loaded a second table, and may since have freed the
 /// extents of that second table.
 pub fn resumed(host: &Host, vg: &VgName, device: DeviceNumber, error: Error) -> Error {
-    let device = Mapped::of(device);
-    if device.suspended(host.kernel).is_none() {
+    let kernel = host.kernel;
+    if suspended(kernel, device).is_empty() {
         return error;
     }
-    if is_free(host, vg) {
-        device.for_each(host.kernel, &|one| resume(host, one));
-    }
-    match device.suspended(host.kernel) {
+    kernel.undo(|| {
+        if is_free(host, vg) {
+            for name in suspended(kernel, device) {
+                resume(host, &name);
+            }
+        }
+    });
+    match suspended(kernel, device).first() {
         None => error,
         Some(name) => error.context(format!(
             "the device {name} was left suspended, and its pods wait: if no LVM command is at work, run `{}`",
-            with_its_table(&name)
+            with_its_table(name)
         )),
     }
 }
 
-fn resume(host: &Host, device: &Mapped) {
-    let Some(name) = device.name(host.kernel) else {
-        return;
-    };
-    if !device.is_suspended(host.kernel) {
-        return;
-    }
-    host.log.about("resumed", &name);
+/// The names of this device and of those of its group below it, as far as they are suspended, the lowest first.
+///
+/// The disks of a group may be on volumes of another group. While a command of LVM works on that other group, that
+/// command has devices of that group suspended, and nobody else may resume them.
+fn suspended(kernel: &Kernel, device: DeviceNumber) -> Vec<String> {
+    let mut stack = Mapped::of(device).stack(kernel);
+    let uuid = |one: &Mapped| one.uuid(kernel).unwrap_or_default();
+    let own = stack.last().map(uuid);
+    // The device inside an encrypted volume is cryptsetup's, and is on a volume of the group.
+    let group = stack.iter().rev().find_map(|one| beginning(&uuid(one)));
+    stack.retain(|one| {
+        let uuid = uuid(one);
+        let is_own = own.as_ref() == Some(&uuid);
+        let is_of_group = group.as_ref().is_some_and(|group| uuid.starts_with(group));
+        (is_own || is_of_group) && one.is_suspended(kernel)
+    });
+    stack.iter().filter_map(|one| one.name(kernel)).collect()
+}
+
+/// How the UUIDs of all devices of a group begin: `LVM-` and the group's UUID. `None`: this UUID is not LVM's. Source:
+/// lvm2 `lib/activate/dev_manager.c`, `build_dm_uuid`.
+fn beginning(uuid: &str) -> Option<String> {
+    const LENGTH: usize = 4 + 32;
+    let of_lvm = uuid.starts_with("LVM-").then(|| uuid.get(..LENGTH));
+    of_lvm.flatten().map(str::to_owned)
+}
+
+fn resume(host: &Host, name: &str) {
+    host.log.about("resumed", name);
     let dmsetup = |args: &[&str]| {
         let command = Command::writes("dmsetup", host.limits.query).args(args);
-        host.run(&command.operand(&name)).map(drop)
+        host.run(&command.operand(name)).map(drop)
     };
     let resumed = dmsetup(&["clear"]).and_then(|()| dmsetup(&RESUME));
     if let Err(error) = resumed {

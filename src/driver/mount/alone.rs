@@ -24,7 +24,7 @@ pub const BIND: &str = "bind-alone";
 pub const REPLACE: &str = "replace-alone";
 
 pub fn unmount(host: &Host, dir: &Path) -> Result<io::Result<()>> {
-    let command = Command::myself(UNMOUNT, Effect::Writes, host.limits.mount).undoes();
+    let command = Command::myself(UNMOUNT, Effect::Writes, host.limits.mount);
     run(host, command.operand(dir)).with_context(|| format!("unmounting {}", dir.shown()))
 }
 

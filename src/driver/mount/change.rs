@@ -6,7 +6,6 @@ use super::source::Source;
 use super::table::{Row, Table, mounted_at};
 use crate::host::{Command, Host, Kernel, KernelLog, Lock, ToolError};
 use crate::names::{FsType, Shown};
-use crate::reply::after_undo;
 use anyhow::{Context, Error, Result, anyhow, bail};
 use nix::libc::{EBUSY, EINVAL, ENOENT, ENOSPC};
 use nix::mount::MsFlags;
@@ -47,13 +46,13 @@ pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Re
     let said = log.about(&format!("dm-{}", source.number.minor));
     // Counted before the undo, which may end a mount.
     let too_many = is_full(&error).then(|| too_many_mounts(host.kernel));
-    let undo = ensure_unmounted(host, dir);
     let advice = too_many.flatten().or_else(|| advice(source, &error, &said));
     let mut error = Error::from(error);
     if !said.is_empty() {
         error = error.context(format!("the kernel says \"{said}\""));
     }
-    let error = after_undo(error, undo).context(format!(
+    let error = host.after_undo(error, || ensure_unmounted(host, dir));
+    let error = error.context(format!(
         "mounting {id} on {} (see also `dmesg`)",
         dir.shown()
     ));
@@ -112,8 +111,7 @@ fn require_mounted(host: &Host, source: &Source, dir: &Path) -> Result<()> {
     } else {
         return Ok(());
     };
-    let undo = ensure_unmounted(host, dir);
-    Err(after_undo(error, undo))
+    Err(host.after_undo(error, || ensure_unmounted(host, dir)))
 }
 
 /// How the mount `row` differs from the filesystem that the driver read on this source's device. `None`: no difference

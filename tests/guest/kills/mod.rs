@@ -1,12 +1,13 @@
-//! The driver, its tools or both are killed at every step of a call in turn. Then the call is repeated, as kubelet
-//! would repeat it. It succeeds, and no data is lost.
+//! The driver, its tools or both are killed, or told to stop, at every step of a call in turn. Then the call is repeated,
+//! as kubelet would repeat it. It succeeds, and no data is lost.
 //!
-//! To kill each of the three at each step takes hours. A run takes a sample of the steps, and prints the seed that
-//! chose it. `tests/run.sh --full guest kills` takes all steps.
+//! To do each of these at each step takes hours. A run takes a sample of the steps, and prints the seed that chose it.
+//! `tests/run.sh --full guest kills` takes all steps.
 
 mod power;
 pub mod scenes;
 pub mod steps;
+mod stops;
 pub mod trial;
 mod writes;
 
@@ -15,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::prelude::*;
 pub use crate::support::sample::{Sample, say};
 use scenes::{Scene, scenes};
-use steps::{Step, Steps, Victim};
+use steps::{Step, Steps, Told, Victim, Way};
 
 /// How many calls a sample looks at, and how many steps of each.
 const SAMPLE: (usize, usize) = (2, 4);
@@ -35,29 +36,44 @@ impl Sample {
 
 #[test]
 fn a_call_killed_at_any_step_succeeds_when_it_is_repeated() {
+    at_steps(kills);
+}
+
+#[test]
+fn a_call_told_to_stop_at_any_step_takes_back_what_it_has_begun() {
+    at_steps(stops);
+}
+
+/// Cuts calls short at their steps, in these ways. `ways` gets the number of the step, and whether all ways are wanted.
+fn at_steps(ways: fn(usize, &Step, bool) -> Vec<Way>) {
     let mut sample = Sample::new();
     let scenes = sample.scenes(scenes(), SAMPLE.0);
-    let mut kills = 0;
+    let mut cuts = 0;
     let mut failures = Vec::new();
     for scene in scenes {
         let tried = catch_unwind(AssertUnwindSafe(|| {
-            try_scene(scene, &mut sample, &mut failures)
+            try_scene(scene, ways, &mut sample, &mut failures)
         }));
         match tried {
-            Ok(done) => kills += done,
+            Ok(done) => cuts += done,
             Err(_) => failures.push(name_of(scene)),
         }
     }
-    say(&format!("{kills} kills in all"));
+    say(&format!("{cuts} cuts in all"));
     let count = failures.len();
     assert!(failures.is_empty(), "{count} failed: {failures:#?}");
     let is_whole = sample.full && sample.only.is_none();
     let least = if is_whole { 100 } else { 1 };
-    assert!(kills >= least, "only {kills} kills");
+    assert!(cuts >= least, "only {cuts} cuts");
 }
 
-/// Tries steps of one call, and returns how many times it was killed there.
-fn try_scene(scene: Scene, sample: &mut Sample, failures: &mut Vec<String>) -> usize {
+/// Tries steps of one call, and returns how many times it was cut short there.
+fn try_scene(
+    scene: Scene,
+    ways: fn(usize, &Step, bool) -> Vec<Way>,
+    sample: &mut Sample,
+    failures: &mut Vec<String>,
+) -> usize {
     let name = name_of(scene);
     let steps = Steps::new(&name);
     let node = scene.node(&Steps::dir_of(&name), GROUP);
@@ -75,44 +91,54 @@ fn try_scene(scene: Scene, sample: &mut Sample, failures: &mut Vec<String>) -> u
     });
     println!("{name}: {} steps: {all:?}", all.len());
     assert!(!all.is_empty(), "{name} has no steps");
-    let all: Vec<(Step, Victim)> = all
+    let all: Vec<(Step, Way)> = all
         .into_iter()
         .enumerate()
         .flat_map(|(n, step)| {
-            let victims = victims(n, &step, sample.full);
-            victims.iter().map(move |v| (step.clone(), *v))
+            let ways = ways(n, &step, sample.full);
+            ways.into_iter().map(move |way| (step.clone(), way))
         })
         .collect();
-    let (mut kills, mut missed) = (0, 0);
-    for (step, victim) in sample.of(all, SAMPLE.1) {
+    let (mut cuts, mut missed) = (0, 0);
+    for (step, way) in sample.of(all, SAMPLE.1) {
         let lv = next();
-        println!("{name}: {step:?}, killing {victim:?}, {lv}");
+        println!("{name}: {step:?}, {way:?}, {lv}");
         let tried = catch_unwind(AssertUnwindSafe(|| {
-            scene.try_step((&node, &steps, &group), &lv, &step, victim)
+            scene.try_step((&node, &steps, &group), &lv, &step, way)
         }));
         match tried {
-            Ok(true) => kills += 1,
+            Ok(true) => cuts += 1,
             Ok(false) => missed += 1,
             Err(_) => {
-                failures.push(format!("{name}: {step:?}, killing {victim:?}"));
-                // The killed call's remains would be in the way of the others.
+                failures.push(format!("{name}: {step:?}, {way:?}"));
+                // The call's remains would be in the way of the others.
                 steps.kill_all();
                 drop(group);
                 group = Group::of_size(GROUP, 4 << 30);
             }
         }
     }
-    say(&format!(
-        "{name}: {kills} kills, {missed} steps not reached"
-    ));
-    kills
+    say(&format!("{name}: {cuts} cuts, {missed} steps not reached"));
+    cuts
+}
+
+/// Which processes are told to stop at this step.
+fn stops(_: usize, step: &Step, _: bool) -> Vec<Way> {
+    match step {
+        Step::OwnBefore(..) => vec![Way::Stop(Told::Driver)],
+        // A signal at the same system call.
+        Step::OwnAfter(..) => Vec::new(),
+        Step::Before(..) | Step::After(..) | Step::Inside(..) => {
+            vec![Way::Stop(Told::All), Way::Stop(Told::Driver)]
+        }
+    }
 }
 
 /// Which processes to kill at this step, one after the other: of a sample one of them, but all if the step changes the
 /// kernel's state.
-fn victims(n: usize, step: &Step, full: bool) -> &'static [Victim] {
+fn kills(n: usize, step: &Step, full: bool) -> Vec<Way> {
     const ALL: [Victim; 3] = [Victim::Both, Victim::Driver, Victim::Tool];
-    match step {
+    let victims = match step {
         // No tool runs.
         Step::OwnBefore(..) | Step::OwnAfter(..) => &ALL[..1],
         Step::Inside(_, _, call, _) if call == "ioctl" || call == "mount" => &ALL,
@@ -120,7 +146,8 @@ fn victims(n: usize, step: &Step, full: bool) -> &'static [Victim] {
         Step::After(..) if full => &ALL[1..],
         _ if full => &ALL,
         _ => &ALL[n % 3..][..1],
-    }
+    };
+    victims.iter().copied().map(Way::Kill).collect()
 }
 
 fn name_of(scene: Scene) -> String {

@@ -5,6 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Instant;
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
@@ -44,6 +45,28 @@ pub enum Step {
     OwnBefore(String, usize),
     /// The driver has made this system call.
     OwnAfter(String, usize),
+}
+
+impl Step {
+    pub fn is_own(&self) -> bool {
+        matches!(self, Self::OwnBefore(..) | Self::OwnAfter(..))
+    }
+}
+
+/// How a call is cut short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    Kill(Victim),
+    Stop(Told),
+}
+
+/// The processes that get SIGTERM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// The driver and its tool, as when systemd restarts kubelet. The tool goes on, and may end by itself.
+    All,
+    /// The driver. Its tool hangs, and ends only when the driver kills it.
+    Driver,
 }
 
 /// The processes that are killed.
@@ -164,32 +187,70 @@ impl Steps {
         args
     }
 
-    /// Makes a call, stops it at this step, and kills there.
-    pub fn cut(&self, node: &Node, args: &[String], step: &Step, victim: Victim) -> Cut {
+    /// Makes a call whose tool stops at this step. If the step is the driver's own, the driver gets `own` there.
+    fn begin(&self, node: &Node, args: &[String], step: &Step, own: &str) -> Child {
         let (plan, inject) = match step {
             Step::Before(n, _) => (format!("{n} before"), None),
             Step::After(n, _) => (format!("{n} after"), None),
             Step::Inside(n, _, call, times) => (format!("{n} {call}:{times}"), None),
-            Step::OwnBefore(call, times) => ("none".into(), Some((call, "KILL", times))),
-            Step::OwnAfter(call, times) => ("none".into(), Some((call, "STOP", times))),
+            Step::OwnBefore(call, times) | Step::OwnAfter(call, times) => {
+                ("none".into(), Some((call, times)))
+            }
         };
         self.plan(&plan);
-        let wrapper = inject.map_or_else(Vec::new, |(call, signal, times)| {
-            self.strace(call, Some(format!("{call}:signal={signal}:when={times}")))
+        let wrapper = inject.map_or_else(Vec::new, |(call, times)| {
+            self.strace(call, Some(format!("{call}:signal={own}:when={times}")))
         });
-        let mut driver = spawn(&wrapper, node, args);
+        spawn(&wrapper, node, args)
+    }
+
+    /// The tool that has stopped at this step.
+    fn tool_at(&self, step: &Step) -> Option<Pid> {
+        match step {
+            Step::Before(n, _) | Step::After(n, _) | Step::Inside(n, ..) => {
+                let ran = self.ran();
+                ran.get(n - 1).map(|(_, pid)| Pid::from_raw(*pid))
+            }
+            Step::OwnBefore(..) | Step::OwnAfter(..) => None,
+        }
+    }
+
+    /// Makes a call, and tells it to stop at this step.
+    pub fn stop(&self, node: &Node, args: &[String], step: &Step, told: Told) -> Cut {
+        let mut driver = self.begin(node, args, step, "TERM");
+        let is_reached = step.is_own() || self.wait_for_stop(&mut driver, step);
+        let began = Instant::now();
+        if let Some(tool) = self.tool_at(step).filter(|_| is_reached) {
+            let pid = Pid::from_raw(driver.id().cast_signed());
+            kill(pid, Signal::SIGTERM).unwrap();
+            if told == Told::All {
+                killpg(tool, Signal::SIGTERM).unwrap();
+                killpg(tool, Signal::SIGCONT).unwrap();
+            }
+        }
+        let output = driver.wait_with_output().unwrap();
+        let reply = Reply::of(args, &output);
+        if !is_reached {
+            return Cut::Missed(reply);
+        }
+        let took = began.elapsed().as_secs();
+        assert!(step.is_own() || took < 10, "{took} s: {reply:?}");
+        Cut::Answered(reply)
+    }
+
+    /// Makes a call, stops it at this step, and kills there.
+    pub fn cut(&self, node: &Node, args: &[String], step: &Step, victim: Victim) -> Cut {
+        let own = match step {
+            Step::OwnBefore(..) => "KILL",
+            _ => "STOP",
+        };
+        let mut driver = self.begin(node, args, step, own);
         if !self.wait_for_stop(&mut driver, step) {
             let output = driver.wait_with_output().unwrap();
             return Cut::Missed(Reply::of(args, &output));
         }
         let pid = Pid::from_raw(driver.id().cast_signed());
-        let tool = match step {
-            Step::Before(n, _) | Step::After(n, _) | Step::Inside(n, ..) => {
-                Some(Pid::from_raw(self.ran()[n - 1].1))
-            }
-            Step::OwnBefore(..) | Step::OwnAfter(..) => None,
-        };
-        let Some(tool) = tool else {
+        let Some(tool) = self.tool_at(step) else {
             let _ = kill(pid, Signal::SIGKILL);
             driver.wait().unwrap();
             return Cut::Killed;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::name_of;
 use super::scenes::{Call, Scene, Stage, THEIRS};
-use super::steps::{Cut, Step, Steps, Victim, words};
+use super::steps::{Cut, Step, Steps, Way, words};
 use crate::crypt;
 use crate::prelude::*;
 
@@ -17,11 +17,18 @@ impl Scene {
         (node, steps, group): (&Node, &Steps, &Group),
         lv: &str,
         step: &Step,
-        victim: Victim,
+        way: Way,
     ) -> bool {
         let mut stage = self.stage(node, &group.name, lv);
         self.prepare(node, group, &stage);
-        let cut = steps.cut(node, &stage.args, step, victim);
+        let cut = match way {
+            Way::Kill(victim) => steps.cut(node, &stage.args, step, victim),
+            Way::Stop(told) => {
+                let cut = steps.stop(node, &stage.args, step, told);
+                self.check_stopped(group, &stage, &steps.ran());
+                cut
+            }
+        };
         if let Cut::Missed(reply) = &cut {
             reply.is_success();
         }
@@ -224,7 +231,7 @@ pub fn is_mended(device: &str, message: &str) -> bool {
 }
 
 /// Whether the volume's device, or the device inside, is suspended.
-fn is_suspended(volume: &Volume) -> bool {
+pub fn is_suspended(volume: &Volume) -> bool {
     [volume.device(), volume.mounted()].iter().any(|device| {
         let Ok(node) = fs::canonicalize(device) else {
             return false;
@@ -235,7 +242,7 @@ fn is_suspended(volume: &Volume) -> bool {
 }
 
 /// Checks that nobody holds a lock of the driver.
-fn assert_unlocked() {
+pub fn assert_unlocked() {
     for entry in fs::read_dir("/run/flexvolume-lvm").unwrap() {
         let path = entry.unwrap().path();
         let file = fs::File::open(&path).unwrap();

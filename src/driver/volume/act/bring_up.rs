@@ -30,7 +30,8 @@ pub fn bring_up(job: &Job) -> Result<Reply> {
     match mounted {
         Ok(warnings) => Ok(Reply::success().with_message(&warnings.join("; "))),
         Err(error) => {
-            undo(job.subject, &new_dirs);
+            let Subject { host, .. } = job.subject;
+            host.kernel.undo(|| undo(job.subject, &new_dirs));
             Err(error)
         }
     }

@@ -9,7 +9,6 @@ use crate::crypt::{self, HEADER_SIZE, Header, require_dm_crypt};
 use crate::host::{Host, Lock, ToolError, leave_no_core, own_name};
 use crate::names::{Bytes, Shown};
 use crate::options::Passphrase;
-use crate::reply::after_undo;
 use crate::volume::decide::{
     Content, Permit, Reason, Refusal, require_header, require_opened, users,
 };
@@ -165,8 +164,8 @@ fn open_device(job: &Job, what: &ToOpen, key: &Key, lock: &Lock) -> Result<Devic
         return Ok(inside);
     }
     let error = anyhow!("cryptsetup has opened {id}, but the kernel does not show that");
-    let undo = crypt::close(host, &crypt::name_of(&device.lv_uuid), lock);
-    Err(after_undo(error, undo.map_err(Into::into)))
+    let close = || Ok(crypt::close(host, &crypt::name_of(&device.lv_uuid), lock)?);
+    Err(host.after_undo(error, close))
 }
 
 /// Fails if the device inside does not fit into a volume of this size: somebody reduced the volume while it was open.

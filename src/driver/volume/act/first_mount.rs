@@ -12,7 +12,6 @@ use crate::lvm::{self, Volume};
 use crate::mount::{Source, by_hand, ensure_unmounted, mount_device, mounted_at};
 use crate::names::{FsType, LvId};
 use crate::options::MountOptions;
-use crate::reply::after_undo;
 use crate::volume::decide::{Elsewhere, Grow, Mount, Place, Reason, Refusal, writable_again};
 use crate::volume::device::{Device, Failure, Pinned, is_shut_down};
 use crate::volume::job::Job;
@@ -211,8 +210,7 @@ impl FirstMount<'_> {
         }
         let place = Place::Elsewhere(elsewhere.to_owned());
         let refusal = Refusal::of(id, Reason::FilesystemFailed(place, Failure::ShutDown));
-        let undo = ensure_unmounted(host, self.dir);
-        Err(after_undo(refusal.into(), undo))
+        Err(host.after_undo(refusal.into(), || ensure_unmounted(host, self.dir)))
     }
 
     /// The mount options of the driver, of the node's config and of the pod. Later ones override earlier ones.

@@ -9,7 +9,6 @@ use crate::fs::{self, Family};
 use crate::host::{Lock, ToolError};
 use crate::lvm::{Tags, Volume, making_in_luks_tag, making_tag, retag};
 use crate::names::{Filesystem, FsType};
-use crate::reply::after_undo;
 use crate::volume::decide::{Content, Decision, Lvm, Making, Mount, Permit};
 use crate::volume::device::{Device, Pinned};
 use crate::volume::job::Job;
@@ -38,7 +37,7 @@ pub fn make(
             begun.remove_tag_of_mkfs()?;
             return Ok(Step::LookAgain("it has changed before mkfs"));
         }
-        Err(error) => return Err(after_undo(error, begun.remove_tag_of_mkfs())),
+        Err(error) => return Err(begun.taken_back(error)),
     };
     seen.release_claim();
     let is_again = matches!(how, Making::Plain { again: true } | Making::Inside);
@@ -50,9 +49,7 @@ pub fn make(
     };
     match made {
         Ok(on) => begun.record_made(on).map(Step::Done),
-        Err(error) if !is_again && begun.is_untouched(&error) => {
-            Err(after_undo(error, begun.remove_tag_of_mkfs()))
-        }
+        Err(error) if !is_again && begun.is_untouched(&error) => Err(begun.taken_back(error)),
         Err(error) => Err(error),
     }
 }
@@ -147,6 +144,11 @@ impl<'a> Begun<'a> {
             add: remove,
             remove: add,
         })
+    }
+
+    fn taken_back(&self, error: Error) -> Error {
+        let host = self.job.subject.host;
+        host.after_undo(error, || self.remove_tag_of_mkfs())
     }
 
     /// Whether a failed mkfs has written nothing: mkfs refused to run, and the volume is still blank.

@@ -44,7 +44,8 @@ pub fn release_named(host: &Host, config: &Config, volume: &str, asked: bool) ->
 /// Deactivates a volume of a shared group that could not be mounted here, since its pod may go to another node.
 /// If another call works on the volume, the volume stays active.
 pub fn give_up(subject: Subject) {
-    if let Err(error) = release(subject, false, LONGEST_LOOK) {
+    let kernel = subject.host.kernel;
+    if let Err(error) = kernel.undo(|| release(subject, false, LONGEST_LOOK)) {
         subject.host.log.about("left-active", &format!("{error:#}"));
     }
 }
