@@ -5,6 +5,16 @@ use crate::page::{self, section};
 
 const PAGE: &str = include_str!("../../../docs/encryption.md");
 const BIN: &str = "/run/encryption-page";
+const KEY: &str = "/run/flexvolume-lvm.key";
+
+/// A Secret that is the node's file.
+const KUBECTL: &str = r#"#!/bin/sh
+case $1 in
+    get) base64 -w0 /run/flexvolume-lvm.key ;;
+    create) for word; do case $word in passphrase=*) cat "${word#*=}" ;; esac; done ;;
+    replace) cat > /run/flexvolume-lvm.key ;;
+esac
+"#;
 
 /// The blocks of shell below this heading.
 fn blocks(heading: &str) -> Vec<String> {
@@ -20,6 +30,42 @@ fn does(lines: &str) -> String {
     bash(&format!("PATH={BIN}:$PATH; {lines}"))
 }
 
+/// Changes the passphrase of two volumes as the page says: first that in the node's file, then that in a Secret.
+fn change_passphrases(node: &Node, volumes: [&Volume; 2]) {
+    let steps = blocks("Change the passphrase");
+    let [
+        of_file,
+        of_secret,
+        make,
+        add,
+        to_file,
+        to_secret,
+        remove,
+        finish,
+    ] = &steps[..]
+    else {
+        panic!("{PAGE}");
+    };
+    let does_for_each = |step: &str| {
+        let of_each = volumes.map(|volume| does(&step.replace("web-data", volume.lv())));
+        of_each.concat()
+    };
+    for (save, change) in [(of_file, to_file), (of_secret, to_secret)] {
+        let before = fs::read(KEY).unwrap();
+        does(save);
+        does(make);
+        does_for_each(add);
+        does(change);
+        // Somebody repeats the step.
+        does(change);
+        assert!(fs::read(KEY).unwrap() != before);
+        let said = does_for_each(remove);
+        assert_eq!(said.matches("argon2id").count(), 2, "{said}");
+        does(finish);
+        node.finds(volumes[1], "second");
+    }
+}
+
 #[test]
 fn each_command_of_the_page_works_as_it_is_printed() {
     let [made] = &blocks("With a file of the node")[..] else {
@@ -29,25 +75,17 @@ fn each_command_of_the_page_works_as_it_is_printed() {
     let config = format!("[encryption]\nkey_file = '/run/flexvolume-lvm.key'\n{QUICK}");
     let node = Node::with_config(Mode::MountOnly, &config);
     page::named(&node, BIN);
-    // The Secret's, in a cluster.
-    let secret = "#!/bin/sh\nbase64 -w0 /run/flexvolume-lvm.key\n";
-    fs::write(format!("{BIN}/kubectl"), secret).unwrap();
-    bash(&format!("chmod 755 {BIN}/kubectl"));
-    let disk = Disk::new("encryption-page", 128 << 20);
+    written(format!("{BIN}/kubectl").as_ref(), KUBECTL, 0o755);
+    let disk = Disk::new("encryption-page", 256 << 20);
     let group = Group::on("vg0", &[&disk.path()]);
     let volume = group.linear("web-data", "48m").encrypted();
     write_synced(&node.up("pod", &volume).join("page"), "kept");
 
-    let [add, change, with_secret] = &blocks("Change the passphrase")[..] else {
-        panic!("{PAGE}");
-    };
-    does(add);
-    let said = does(change);
-    assert_eq!(said.matches("argon2id").count(), 1, "{said}");
+    let second = group.linear("second", "48m").encrypted();
+    node.write("pod", &second, "second");
+    change_passphrases(&node, [&volume, &second]);
     node.down("pod", &volume);
-    does("(umask 077; head -c 32 /dev/urandom > /run/flexvolume-lvm.new)");
-    does(with_secret);
-    node.write("next", &volume, "kept");
+    node.finds(&volume, "kept");
 
     let [back_up, restore] = &blocks("Back up the header")[..] else {
         panic!("{PAGE}");
@@ -78,4 +116,29 @@ fn each_command_of_the_page_works_as_it_is_printed() {
     assert_eq!(read(Path::new("/run/web-data/page")), "kept");
     does(close);
     node.finds(&volume, "kept");
+}
+
+#[test]
+fn an_encrypted_volume_is_grown_by_hand_as_the_page_of_the_second_day_says() {
+    const DAY_TWO: &str = include_str!("../../../docs/day-two.md");
+    let node = with_key(Mode::MountOnly, "grown");
+    let group = Group::of_size("grown", 2 << 30);
+    let path = page::named(&node, "/run/grown");
+    let grow = page::blocks(section(DAY_TWO, "Grow a volume"), "sh").concat();
+    let grow = grow.replace("1G", "160M");
+    for (fs, size) in SIZES {
+        let volume = group.linear(fs, size).fs(fs).encrypted();
+        let dir = node.up("pod", &volume);
+        let before = filesystem_size(&dir);
+        let mut grow = grow.replace("vg0/web-data", &format!("grown/{fs}"));
+        if fs == "btrfs" {
+            grow = grow.replace(" --resizefs", "");
+        }
+        bash(&format!("{path}{grow}"));
+        let grown = before + (100 << 20);
+        assert_eq!(filesystem_size(&dir) > grown, fs != "btrfs", "{fs}");
+        node.down("pod", &volume);
+        assert!(filesystem_size(&node.up("pod", &volume)) > grown, "{fs}");
+        node.down("pod", &volume);
+    }
 }

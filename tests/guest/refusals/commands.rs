@@ -9,7 +9,7 @@ const LOOKS: &str = "btrfs check |dmesg|dmsetup info |dmsetup ls |dumpe2fs -h |e
 /// a case that runs it.
 #[rustfmt::skip] // a row is a line
 pub const ELSEWHERE: &[(&str, &str, &str)] = &[
-    ("inside", "e2fsck -b ", "it asks about each inode that was never written: docs/limits.md"),
+    ("inside", "e2fsck -b ", "it asks about each inode that was never written: docs/encryption.md"),
     ("part-of-device", "cryptsetup close ", "tests/guest/crypt/adopted.rs"),
     ("open-unseen", "targetcli ls", "no guest has an iSCSI target"),
     ("no-group", "vgchange --config ", "tests/guest/doctor/nodes.rs"),
