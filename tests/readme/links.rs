@@ -92,7 +92,7 @@ fn the_readme_is_read_in_one_go() {
 #[test]
 fn downloads_in_the_pages_are_of_this_version() {
     for (name, files) in [
-        ("README.md", 3),
+        ("README.md", 1),
         ("docs/start.md", 4),
         ("docs/daemonset.md", 2),
     ] {
@@ -108,6 +108,38 @@ fn downloads_in_the_pages_are_of_this_version() {
                 "{name}: {file:.20}"
             );
         }
+    }
+}
+
+/// Each asset of the .deb in Cargo.toml is in the table of files, with its mode.
+#[test]
+fn the_page_for_packagers_has_each_file_of_the_package() {
+    let page = page("docs/developers/packaging.md");
+    let rows: Vec<Vec<&str>> = page
+        .lines()
+        .map(|line| line.split(" | ").collect())
+        .collect();
+    let is_on_page = |to: &str, mode: &str| {
+        rows.iter().any(|row| {
+            let place = row[0].trim_matches(['|', ' ', '`']);
+            let is_it = place == to || place.ends_with('/') && to.starts_with(place);
+            is_it && row.last() == Some(&&*format!("{mode} |"))
+        })
+    };
+    let cargo = super::page("Cargo.toml");
+    let (_, assets) = cargo.split_once("assets = [").unwrap();
+    let assets = assets.lines().skip(1).take_while(|line| *line != "]");
+    let assets: Vec<Vec<&str>> = assets.map(|line| line.split('"').collect()).collect();
+    assert!(assets.len() > 9, "{assets:?}");
+    for asset in assets {
+        let (to, mode) = (asset[3], asset[5]);
+        let to = if to.ends_with('/') && !asset[1].contains('*') {
+            let (_, name) = asset[1].rsplit_once('/').unwrap();
+            format!("{to}{name}")
+        } else {
+            to.to_owned()
+        };
+        assert!(is_on_page(&to, mode), "{to}, {mode}");
     }
 }
 

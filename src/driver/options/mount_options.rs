@@ -183,7 +183,7 @@ fn may_set(by: Who, option: &str) -> Result<(), String> {
             "only mount_options in config.toml may set it ({why}); leave it out"
         )),
         Some((.., why)) => Err(format!("{why}; leave it out")),
-        None => Err("nobody may set it; docs/options.md lists who may set which".to_owned()),
+        None => Err("nobody may set it; docs/mount-options.md lists who may set which".to_owned()),
     }
 }
 
@@ -298,7 +298,7 @@ mod tests {
             ("noatime,bind", r#"mount option "bind" is refused: it asks for another operation than mounting the volume; leave it out"#),
             ("sb=1", r#"mount option "sb=1" is refused: it names another superblock, which a file in the volume may hold; leave it out"#),
             ("nouuid", r#"mount option "nouuid" is refused: only mount_options in config.toml may set it (it hides that a volume is a copy of another one); leave it out"#),
-            ("nosuch=1", r#"mount option "nosuch=1" is refused: nobody may set it; docs/options.md lists who may set which"#),
+            ("nosuch=1", r#"mount option "nosuch=1" is refused: nobody may set it; docs/mount-options.md lists who may set which"#),
             ("barrier=2", r#"mount option "barrier=2" is refused: it takes no value"#),
         ];
         for (text, want) in cases {
@@ -320,7 +320,7 @@ mod tests {
             format!("| `{options}` | {fs} | {who} | {why} |\n")
         });
         let rows: String = rows.collect();
-        let page = include_str!("../../../docs/options.md");
-        assert!(page.contains(&rows), "docs/options.md lacks\n{rows}");
+        let page = include_str!("../../../docs/mount-options.md");
+        assert!(page.contains(&rows), "docs/mount-options.md lacks\n{rows}");
     }
 }

@@ -1,4 +1,4 @@
-//! The commands of docs/moving.md and docs/replace-the-script.md that need no cluster, and the objects on these pages,
+//! The commands of docs/claims.md, docs/moving.md and docs/replace-the-script.md that need no cluster, and the objects on these pages,
 //! all as they are printed there.
 
 use serde::Deserialize;
@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::page::{blocks, named};
 use crate::prelude::*;
 
+const CLAIMS: &str = include_str!("../../../docs/claims.md");
 const MOVING: &str = include_str!("../../../docs/moving.md");
 const SCRIPT: &str = include_str!("../../../docs/replace-the-script.md");
 const BIN: &str = "/run/moving";
@@ -28,13 +29,16 @@ fn claims_are_made_of_volumes_that_are_there_and_a_volume_gets_its_name_back() {
     node.write("pod", &Volume::new(&group, "off"), "kept");
     group.lv("lvchange", &["-an"], "off");
 
-    let on_the_node = |block: &String| !block.contains("kubectl");
-    let [claims, idle, rename, back, check] = &blocks(MOVING, "sh")
-        .into_iter()
-        .filter(on_the_node)
-        .collect::<Vec<_>>()[..]
-    else {
-        panic!("{:?}", blocks(MOVING, "sh"))
+    let on_the_node = |page| {
+        let blocks = blocks(page, "sh").into_iter();
+        let kept = blocks.filter(|block| !block.contains("kubectl"));
+        kept.collect::<Vec<_>>()
+    };
+    let [claims] = &on_the_node(CLAIMS)[..] else {
+        panic!("{CLAIMS}")
+    };
+    let [idle, rename, back, check] = &on_the_node(MOVING)[..] else {
+        panic!("{MOVING}")
     };
     // The last line says why the blank one and the swap space are not among them.
     let said = does(&format!("{claims} true"));

@@ -1,4 +1,5 @@
 mod mistakes;
+mod page;
 
 use proptest::prelude::*;
 
