@@ -36,7 +36,9 @@ names_version() { # file, line
 dots=${version//./\\.}
 [[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]] || die "'$version' is no version such as 1.2.3"
 names_version Cargo.toml "^version = \"$dots\"$"
-names_version CHANGELOG.md "^## \\[$dots\\] - [0-9]{4}-[0-9]{2}-[0-9]{2}$"
+# A trial may be of what has no version yet.
+{ [ -n "$trial" ] && grep -qx '## \[Unreleased\]' CHANGELOG.md; } ||
+  names_version CHANGELOG.md "^## \\[$dots\\] - [0-9]{4}-[0-9]{2}-[0-9]{2}$"
 names_version install/daemonset.yaml "image: localhost/flexvolume-lvm:$dots$"
 names_version install/kustomization.yaml "newTag: $dots$"
 placeholders=$(sed -n '/^\[package\]/,/^\[/s/^\(authors\|homepage\|repository\) = .*\.invalid.*/\1/p' Cargo.toml | xargs)

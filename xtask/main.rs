@@ -63,13 +63,17 @@ fn page(command: &Command, dir: &Path) -> Result<()> {
         .try_for_each(|below| page(below, dir))
 }
 
-/// When this version was released.
+/// When this version was released, or that it was not.
 fn date() -> Result<&'static str> {
     let title = concat!("## [", env!("CARGO_PKG_VERSION"), "] - ");
     let mut lines = CHANGES.lines();
+    let date = |line: &'static str| match line {
+        "## [Unreleased]" => Some("unreleased"),
+        _ => line.strip_prefix(title),
+    };
     lines
-        .find_map(|line| line.strip_prefix(title))
-        .context("CHANGELOG.md does not have this version")
+        .find_map(date)
+        .context("CHANGELOG.md has neither this version nor [Unreleased]")
 }
 
 /// What stands below the options in `--help`: paragraphs, some with a title such as `Examples:`.
