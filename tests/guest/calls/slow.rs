@@ -68,14 +68,16 @@ fn an_inactive_volume() {
     let (group, volume) = Group::with_data("slowinactive");
     node.visit(&volume);
     let later = ["lvs", "lvchange", "dmsetup", "e2fsck", "mount"];
-    // On a busy machine e2fsck may be slow, too: then dmsetup runs twice.
-    let is_asked_once = (0..20).any(|_| {
+    // On a busy machine e2fsck may be slow, too: then dmsetup runs twice. So this is true of three mounts out of five.
+    let (mut right, mut wrong) = (0, 0);
+    while right < 3 {
         group.lv("lvchange", &["-an"], "data");
         let before = tools.runs("all").len();
         node.visit(&volume);
-        tools.runs("all")[before..] == later
-    });
-    assert!(is_asked_once, "{:?}", tools.runs("all"));
+        let is_right = tools.runs("all")[before..] == later;
+        *(if is_right { &mut right } else { &mut wrong }) += 1;
+        assert!(wrong < 3, "{:?}", tools.runs("all"));
+    }
 }
 
 /// LVM's metadata changes after the driver has asked, and just before the driver activates the volume.

@@ -257,6 +257,18 @@ pub fn is_told_by_all(node: &Node, group: &Group, message: &str) {
     at_last(|| told_by_all(node, group, message), Result::is_ok).unwrap();
 }
 
+/// The rows in which LVM does not answer, or does not know the group: there is no list.
+const NO_LIST: [&str; 3] = ["lvm-silent", "no-group", "unknown"];
+
+/// Whether the lists must have a verdict on the volume `data` of this group: `lvs` shows the volume, and it is no pool.
+fn is_listed(group: &Group) -> bool {
+    let args = ["--noheadings", "-o", "lv_name", &group.name];
+    let output = assert_cmd::Command::new("lvs").args(args).output().unwrap();
+    let names = String::from_utf8_lossy(&output.stdout);
+    // The group of a row has its word for a name.
+    group.name != "pool" && names.split_whitespace().any(|name| name == "data")
+}
+
 fn told_by_all(node: &Node, group: &Group, message: &str) -> anyhow::Result<()> {
     let id = group.path("data");
     let (listed, _) = node.says(&["check", &group.name, "--json"]);
@@ -264,20 +276,24 @@ fn told_by_all(node: &Node, group: &Group, message: &str) -> anyhow::Result<()> 
         let (said, code) = node.says(&["status", &group.name]);
         let both = [&listed, &said].map(|said| said.contains("is not on this node"));
         anyhow::ensure!(both == [true, true] && code == 1, "{listed} {said}");
+        anyhow::ensure!(NO_LIST.contains(&&*group.name), "no list: {listed} {said}");
         return Ok(());
     };
     let its = listed["volumes"].as_array().into_iter().flatten();
     let Some(checked) = its.into_iter().find(|one| one["volume"] == *id) else {
-        return Ok(()); // It is not there, or LVM does not show it.
+        anyhow::ensure!(!is_listed(group), "check lacks {id}: {listed}");
+        return Ok(());
     };
     let (all, _) = node.json(&["status"]);
     let volumes = all["volumes"].as_array().unwrap();
     let Some(line) = volumes.iter().find(|line| line["volume"] == *id) else {
-        return Ok(()); // It is not there, or LVM does not show it.
+        anyhow::ensure!(!is_listed(group), "status lacks {id}: {all}");
+        return Ok(());
     };
     let next = &line["next_mount"];
     if next["verdict"].is_null() {
-        return Ok(()); // A pool.
+        anyhow::ensure!(!is_listed(group), "no verdict: {line}");
+        return Ok(());
     }
     let is_same = |field| next[field] == checked[field];
     let agree = is_same("verdict") && is_same("reason");
