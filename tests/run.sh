@@ -6,7 +6,7 @@
 #                                processors; ten the first time
 #   tests/run.sh rest            all else that must pass before a change is taken; .ci/run runs both
 #   tests/run.sh full [PART…]    what costs much and finds little: before a release, and each night. The parts are
-#                                aarch64, release, bare, fuzz, mutants, writes and versions
+#                                aarch64, release, bare, fuzz, mutants, writes, versions and order
 #
 # Parts of these, some with options of their own:
 #
@@ -15,7 +15,7 @@
 #   tests/run.sh host            all that needs no guest
 #   tests/run.sh cli             the executable's replies, on this machine
 #   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name. With KEEP=1 a case that
-#                                fails leaves a shell in the guest, and so does the end
+#                                fails leaves a shell in the guest, and so does the end. SHUFFLE=SEED: in another order
 #   tests/run.sh selinux [CASE…] what is only where SELinux is enforcing, with Debian's policy
 #   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest;
 #                                KUBERNETES=DIR has it, else Debian's 1.20 is built once from its

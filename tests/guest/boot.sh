@@ -10,6 +10,7 @@ MEANWHILE=() # what else `guest` begins, behind the tests of all suites: a name,
 LIFE_SECONDS=300
 LIFE_SEED=1 # the same lives for each change
 SEED=${FLEXVOLUME_LVM_SEED:-$(date +%s)}
+SHUFFLE=${SHUFFLE:-} # a seed: the cases of a guest run in another order
 CALLS=${FLEXVOLUME_LVM_CALLS:+FLEXVOLUME_LVM_CALLS=${FLEXVOLUME_LVM_CALLS@Q}}
 
 # Prints the versions of what the driver runs, for a shell in a guest.
@@ -39,12 +40,14 @@ in_guest() {
 # cases PART LOG NAME…: runs the tests of these names in a guest. The names go there in a file:
 # the kernel's command line is too short for them.
 cases() {
-    local part=$1
+    local part=$1 shuffled=()
     local log=$part/$2
     shift 2
     printf '%s\n' "$@" > "$part/names"
+    # libtest has the option only where unstable ones are allowed.
+    [ -z "$SHUFFLE" ] || shuffled=(-Z unstable-options --shuffle-seed "$SHUFFLE")
     # By whole lines: the other part prints too.
-    if ! in_guest "$part" "$part/guest --test-threads=1 --exact \$(cat $part/names)" |
+    if ! in_guest "$part" "${SHUFFLE:+RUSTC_BOOTSTRAP=1} $part/guest --test-threads=1 ${shuffled[*]} --exact \$(cat $part/names)" |
         tee "$log" | sed -u "s/^/${part##*/}: /"; then
         # libtest has said what failed in the cases; the kernel may know why.
         say "${part##*/} failed"
@@ -157,6 +160,7 @@ guest() {
     for suite in "${SUITES[@]}"; do
         mapfile -t all < <(chosen "$suite" "$@")
         [[ ${all[*]} != *packages::* ]] || need_packages
+        [[ ${all[*]} != *lost_heads::* && ${all[*]} != *on_demand::* ]] || need_formats
         count=1
         [ ${#all[@]} -lt 10 ] || count=2
         # Cases differ in length: what is short runs beside what is long, and a guest starts when another has ended.
