@@ -1,6 +1,8 @@
 //! Finds the kubelets that run on this host, and their settings.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
 
 use driver::config::Config;
 use driver::host::holders::Search;
@@ -42,8 +44,7 @@ pub fn running(kernel: &Kernel) -> Vec<Kubelet> {
         if only_tells || is_starting || !is_kubelet() {
             continue;
         }
-        let file = flag(&line, "--config").and_then(|file| text_of(kernel, Path::new(file)));
-        found.push(Kubelet::of(pid, &line, &file.unwrap_or_default()));
+        found.push(Kubelet::of(pid, &line, &configs(kernel, &line)));
     }
     found
 }
@@ -61,6 +62,24 @@ fn is_roots(kernel: &Kernel, pid: u32) -> bool {
 fn are_all_roots(status: &str) -> bool {
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     ids.is_some_and(|ids| ids.split_whitespace().eq(["0"; 4]))
+}
+
+/// The texts of kubelet's config: the file of `--config`, then the files NAME.conf in the directory of `--config-dir`, by
+/// their names. A value of a later file counts. Files in directories below that directory are left out.
+/// Source: kubelet's `cmd/kubelet/app/server.go`, `mergeKubeletConfigurations`.
+fn configs(kernel: &Kernel, line: &str) -> Vec<String> {
+    let mut files: Vec<PathBuf> = flag(line, "--config")
+        .map(PathBuf::from)
+        .into_iter()
+        .collect();
+    if let Some(dir) = flag(line, "--config-dir").map(Path::new) {
+        let mut names = kernel.list(dir).unwrap_or_default();
+        names.retain(|name| name.ends_with(".conf"));
+        names.sort_unstable();
+        files.extend(names.iter().map(|name| dir.join(name)));
+    }
+    let texts = files.iter().filter_map(|file| text_of(kernel, file));
+    texts.collect()
 }
 
 /// The text of a small regular file, if it can be read.
@@ -89,24 +108,36 @@ fn flag<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     value
 }
 
-/// The first value of a key in YAML or JSON, at any level. `None`: the key is missing, or its value is empty.
-fn value_in<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
+/// The text of a key at the top of kubelet's config, which is JSON or YAML. `None`: the key is missing, or its value is
+/// empty.
+fn value_in(text: &str, wanted: &str) -> Option<String> {
+    let value = match serde_json::from_str::<Value>(text) {
+        Ok(json) => json.get(wanted)?.as_str()?.to_owned(),
+        Err(_) => line_in(text, wanted)?.to_owned(),
+    };
+    Some(value).filter(|value| !value.is_empty())
+}
+
+/// The value of a key that has a line of its own, as it has in the YAML that kubeadm and people write.
+fn line_in<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
         let quotes = ['"', '\'', ',', ' ', '\t'];
         let value = value.split(" #").next()?.trim_matches(quotes);
-        let key = key.trim_start_matches([' ', '-']).trim_matches(quotes);
-        (key == wanted && !value.is_empty()).then_some(value)
+        (key.trim_matches(quotes) == wanted).then_some(value)
     })
 }
 
 impl Kubelet {
-    fn of(pid: u32, line: &str, file: &str) -> Self {
-        let in_file = || value_in(file, "volumePluginDir");
-        let plugin_dir = flag(line, "--volume-plugin-dir").or_else(in_file);
+    fn of(pid: u32, line: &str, configs: &[String]) -> Self {
+        let mut configs = configs.iter().rev();
+        let in_file = || configs.find_map(|text| value_in(text, "volumePluginDir"));
+        let given = flag(line, "--volume-plugin-dir").map(str::to_owned);
         Self {
             name: format!("kubelet (pid {pid})"),
-            plugin_dir: plugin_dir.unwrap_or(PLUGIN_DIR).to_owned(),
+            plugin_dir: given
+                .or_else(in_file)
+                .unwrap_or_else(|| PLUGIN_DIR.to_owned()),
             root_dir: flag(line, "--root-dir").unwrap_or(ROOT_DIR).to_owned(),
             node_name: flag(line, "--hostname-override").map(str::to_owned),
         }
@@ -144,8 +175,11 @@ impl Kubelet {
                 root.shown()
             ));
         }
+        // With `attach = false`, kubelet makes no call that names a node.
         let name = config.node_name.as_deref().unwrap_or(host_name);
-        if let Some(given) = self.node_name.as_ref().filter(|given| *given != name) {
+        if config.attach
+            && let Some(given) = self.node_name.as_ref().filter(|given| *given != name)
+        {
             lines.push(format!(
                 "{shown} runs with --hostname-override {}: set `node_name` in config.toml to \
                  that, not {name}",
@@ -160,7 +194,7 @@ impl Kubelet {
 impl Kubelet {
     /// A kubelet with this command line.
     pub fn sample(line: &str) -> Self {
-        Self::of(1, &line.replace(' ', "\0"), "")
+        Self::of(1, &line.replace(' ', "\0"), &[])
     }
 }
 
@@ -198,10 +232,28 @@ mod tests {
     }
 
     #[test]
+    fn the_last_config_counts_and_a_flag_counts_more() {
+        let configs = [
+            "volumePluginDir: /a",
+            "x: y",
+            r#"{"volumePluginDir":"/b"}"#,
+            "z: /c",
+        ];
+        let configs = configs.map(str::to_owned);
+        for (line, want) in [("kubelet", "/b"), ("kubelet\0--volume-plugin-dir=/d", "/d")] {
+            assert_eq!(Kubelet::of(1, line, &configs).plugin_dir, want);
+        }
+    }
+
+    #[test]
     fn what_a_command_line_holds_is_shown_on_one_line() {
         let line = "kubelet --root-dir=/a\x1b[2J\nforged --hostname-override=n\nforged --volume-plugin-dir=/p\nforged";
         let kubelet = Kubelet::sample(line);
-        let mut said = kubelet.problems("node", Some(Path::new("/exec")), &Config::default());
+        let attaches = Config {
+            attach: true,
+            ..Config::default()
+        };
+        let mut said = kubelet.problems("node", Some(Path::new("/exec")), &attaches);
         said.push(kubelet.in_short());
         assert_eq!(said.len(), 4, "{said:?}");
         for line in said {
@@ -212,6 +264,13 @@ mod tests {
     #[test]
     fn finds_a_value_in_kubelets_config() {
         let cases = [
+            (
+                r#"{"kind":"K","volumePluginDir":"/a","x":{"volumePluginDir":"/b"}}"#,
+                Some("/a"),
+            ),
+            (r#"{"x":{"volumePluginDir":"/b"}}"#, None),
+            (r#"{"volumePluginDir":""}"#, None),
+            (r#"{"volumePluginDir":1}"#, None),
             ("kind: K\nvolumePluginDir: /a\nx: y\n", Some("/a")),
             ("volumePluginDir: \"/a\" # mine\n", Some("/a")),
             ("{\n  \"volumePluginDir\": \"/a\",\n}", Some("/a")),
@@ -220,7 +279,8 @@ mod tests {
             ("", None),
         ];
         for (text, want) in cases {
-            assert_eq!(value_in(text, "volumePluginDir"), want, "{text}");
+            let value = value_in(text, "volumePluginDir");
+            assert_eq!(value.as_deref(), want, "{text}");
         }
     }
 }

@@ -8,6 +8,9 @@ use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result};
 pub use driver::reply::Printed;
 
+/// The exit code of a wrong command line, and of a command that only root may run.
+pub const USAGE: u8 = 2;
+
 /// Prints at once, for a command that does not end by itself, or whose later steps may fail. A write error is ignored.
 pub fn tell(text: &str) {
     let mut out = anstream::stdout();

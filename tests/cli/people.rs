@@ -188,7 +188,7 @@ fn options_by_hand_are_kubelets_and_each_step_can_be_seen() {
     machine.refuses(&["attach", "-o", "volumegroup"], &["-o takes KEY=VALUE"]);
     prints(&machine, &["check", "-o", "size"], "-o takes KEY=VALUE", 2);
     let two = ["check", "vg/a", "vg/b", "-o", "size=1g"];
-    prints(&machine, &two, "name one volume, as VG/LV", 1);
+    prints(&machine, &two, "name one volume, as VG/LV", 2);
     machine.tool("lvs", "echo no >&2; exit 5");
     machine.tool("vgs", "echo no >&2; exit 5");
     let asked = ["isattached", JSON, &host, "--verbose"];

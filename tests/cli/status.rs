@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::Machine;
 use crate::people::{self, prints, says};
@@ -142,6 +142,63 @@ fn a_list_of_what_is_unwell_has_no_well_group_and_lines_that_tools_can_sort() {
     prints(&with_pool("50.0"), &["status", "-x"], "all is well\n", 0);
 }
 
+#[test]
+fn a_pod_is_found_by_its_calls_and_a_word_for_two_things_says_which_was_taken() {
+    let machine = with(&[]);
+    let entry = |pod, name, volume| {
+        let call = json!({"time": "2026-11-21T10:00:00Z", "call": "mount", "pod": pod, "name": name, "volume": volume,
+            "outcome": "failed", "message": "no"});
+        format!("{call}\n")
+    };
+    let log = [
+        // A mistake in the manifest, which was corrected.
+        entry("shop/web-0", "data", "vg/typo"),
+        entry("shop/web-0", "data", "vg/data"),
+        entry("vg/web-1", "data", "vg/data"),
+        entry("vg/data", "disk", "vg/other"),
+        entry("shop/db-0", "pv-1", "vg/data"),
+        entry("shop/db-0", "pv-2", "vg/gone"),
+    ];
+    fs::write(machine.path("log"), log.concat()).unwrap();
+    for (word, words, code) in [
+        ("shop/web-0", "volume vg/data: ", 0),
+        ("pv-1", "volume vg/data: ", 0),
+        ("vg/web-1", "volume vg/data: ", 0),
+        (
+            "vg/web-1",
+            "vg/web-1 was taken for the pod; the volume group vg has no volume web-1\n",
+            0,
+        ),
+        ("vg/data", "volume vg/data: ", 0),
+        (
+            "vg/data",
+            "vg/data was taken for the volume; the pod of this name has vg/other\n",
+            0,
+        ),
+        ("shop/db-0", "there is no logical volume vg/gone", 1),
+        ("shop/none", "no volume group shop, but these: vg", 1),
+        (
+            "shop/none",
+            "If shop/none is a pod: no pod of this name has",
+            1,
+        ),
+    ] {
+        prints(&machine, &["status", word], words, code);
+    }
+    // The list has the other volume of the pod.
+    prints(&machine, &["status", "shop/db-0"], "vg/data ", 1);
+    for (word, words) in [
+        ("shop/web-0", "vg/data\n"),
+        ("vg/web-1", "vg/web-1 was taken for the pod"),
+        (
+            "shop/none",
+            "shop/none was taken for a volume: no pod of this name has",
+        ),
+    ] {
+        prints(&machine, &["check", word], words, 1);
+    }
+}
+
 /// A program tells a failure from an answer by standard output alone: the exit code of both may be 1.
 #[test]
 fn json_is_whole_or_the_command_failed_and_printed_none() {
@@ -157,7 +214,10 @@ fn json_is_whole_or_the_command_failed_and_printed_none() {
         ("check nosuch", 1, true),
         ("check vg nosuch", 1, false),
         ("check vg/data", 1, false),
-        ("check --idle vg", 1, true),
+        ("check --idle vg", 2, true),
+        ("check --idle", 2, true),
+        ("check vg/a vg/b -o size=1g", 2, true),
+        ("check vg/a -o size=much", 2, true),
         ("check --idle vg/data", 1, false),
         (&good, 0, false),
         (&bad, 1, false),

@@ -96,7 +96,7 @@ fn hostile_text_adds_no_line_to_a_list() {
             &["check", "-o", "volumeID=x", "-o", &format!("{word}=x")],
             &["status"],
             &["status", "vg/data"],
-            &["status", &word],
+            &["status", &format!("no {word}")],
             &["log"],
             &["log", &format!("no {word}")],
             &["doctor"],

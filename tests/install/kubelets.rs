@@ -91,23 +91,49 @@ fn assert_each_has(said: &[String; 2], kubelet: &Kubelet, words: &[&str]) {
 
 #[test]
 fn a_kubelet_that_looks_elsewhere_is_named() {
-    let node = PluginDir::new();
     let args = ["--volume-plugin-dir=/opt/other", "--root-dir", "/opt/root"];
     let args = [&args[..], &["--hostname-override", "not-this-host"]].concat();
-    let kubelet = Kubelet::running(&node, &args);
-    let want = [
+    let all = [
         "looks for drivers in /opt/other",
         "runs with --root-dir /opt/root",
+        // Only in this mode does kubelet make calls that name a node.
         "set `node_name` in config.toml to that",
     ];
-    let said = said(&node);
-    assert_each_has(&said, &kubelet, &want);
-    // kubelet finds no driver then, or takes its own mounts for the host's.
-    let lines = said[1].lines().filter(|line| line.starts_with("FAILED"));
-    let lines: Vec<&str> = lines
-        .filter(|line| want.iter().any(|words| line.contains(words)))
-        .collect();
-    assert_eq!(lines.len(), want.len(), "{lines:?}");
+    for (attach, want) in [("false", &all[..2]), ("true", &all)] {
+        let node = PluginDir::new();
+        let kubelet = Kubelet::running(&node, &args);
+        node.install(&driver(), &["--attach", attach]).success();
+        let said = said(&node);
+        assert_each_has(&said, &kubelet, want);
+        // kubelet finds no driver then, or takes its own mounts for the host's.
+        let lines = said[1].lines().filter(|line| line.starts_with("FAILED"));
+        let lines: Vec<&str> = lines
+            .filter(|line| all.iter().any(|words| line.contains(words)))
+            .collect();
+        assert_eq!(lines.len(), want.len(), "{lines:?}");
+    }
+}
+
+#[test]
+fn a_kubelets_config_is_read_as_kubelet_reads_it() {
+    let node = PluginDir::new();
+    let dir = node.plugins().display().to_string();
+    let (file, more) = (node.path("kubelet.json"), node.path("more"));
+    let json =
+        |dir: &str| format!(r#"{{"kind":"KubeletConfiguration","volumePluginDir":"{dir}"}}"#);
+    fs::write(&file, json("/opt/first")).unwrap();
+    let config = format!("--config={}", file.display());
+    let config_dir = format!("--config-dir={}", more.display());
+    {
+        let kubelet = Kubelet::running(&node, &[&config]);
+        assert_each_has(&said(&node), &kubelet, &["looks for drivers in /opt/first"]);
+    }
+    fs::create_dir(&more).unwrap();
+    fs::write(more.join("10.conf"), "volumePluginDir: /opt/ten\n").unwrap();
+    fs::write(more.join("20.conf"), json(&dir)).unwrap();
+    fs::write(more.join("30.yaml"), json("/opt/never")).unwrap();
+    let kubelet = Kubelet::running(&node, &[&config, &config_dir]);
+    assert_each_has(&said(&node), &kubelet, &[]);
 }
 
 #[test]

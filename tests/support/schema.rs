@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 
-/// The name of the schema for what this command line prints. `None`: it prints no JSON, or one object on each line.
+/// The name of the schema for what this command line prints. `None`: it prints no JSON.
 pub fn of(args: &[&str], printed: &Value) -> Option<&'static str> {
     let has = |word: &str| args.contains(&word);
-    if !has("--json") || has("-f") && has("log") {
+    if !has("--json") {
         return None;
     }
     match args[0] {

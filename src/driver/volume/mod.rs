@@ -16,9 +16,9 @@ pub(crate) use act::{
     release, release_named, require_filled, require_fit,
 };
 pub use decide::{
-    Content, Decision, Doubt, Elsewhere, Facts, Grow, Lvm, Making, Openers, Permit, Place, Purpose,
-    Reason, Refusal, Uses, Wish, extend_pool, not_active, repair_pool, require_header,
-    require_lease, require_no_fault, require_opened, require_sound, users, wider,
+    Concern, Content, Decision, Doubt, Elsewhere, Facts, Grow, Lvm, Making, Openers, Permit, Place,
+    Purpose, Reason, Refusal, User, Uses, Wish, extend_pool, not_active, repair_pool,
+    require_header, require_lease, require_no_fault, require_opened, require_sound, users, wider,
 };
 pub use device::{Device, Inside, Pinned};
 pub(crate) use job::Job;

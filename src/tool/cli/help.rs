@@ -46,8 +46,8 @@ Examples:
 Exit codes:
   0  every volume would mount; with --config: there is no mistake; with --idle:
      nothing uses the volume
-  1  a volume would not mount, needs `e2fsck -p`, is not active or is busy; in
-     a list, also what `status -x` shows; with --config: there is a mistake;
+  1  a volume would not mount, needs `e2fsck -p`, is not active, is busy, or
+     has a fault, as `status -x` shows; with --config: there is a mistake;
      with --idle: something uses the volume; or it failed
   2  the command line is wrong, or only root may do that";
 

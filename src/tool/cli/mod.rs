@@ -16,10 +16,8 @@ use driver::names::{Shown, folded, is_printable, nearest};
 use driver::reply::{Printed, Reply};
 use driver::{hide_secret, with_hosts};
 
+use crate::output::USAGE;
 use people::{People, Task};
-
-/// The exit code of a wrong command line, and of a command that only root may run.
-const USAGE: u8 = 2;
 
 /// Runs what a person typed. `args`: all of argv. `words`: the result of [`driver::words`].
 #[must_use]

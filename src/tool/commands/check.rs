@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -13,11 +13,11 @@ use super::idle;
 use super::survey::{
     Choice, Finding, Health, Inventory, NodeHealth, OK, Outcome, Request, Verdict,
 };
-use crate::output::{Printed, columns_within, indented, printed, width};
+use crate::output::{Printed, USAGE, indented, printed, tell, width};
 use driver::config::Loaded;
 use driver::host::Host;
 use driver::lvm::Volume;
-use driver::names::{FsType, LvId};
+use driver::names::{FsType, LvId, folded};
 use driver::options::{FS_TYPE, GROUP, Options, READ_WRITE, VOLUME, by_hand};
 
 /// How long to wait for a call that works on a volume.
@@ -74,20 +74,51 @@ struct CheckReport {
 struct Checked {
     #[serde(flatten)]
     verdict: Verdict,
-    /// The volume's health, as `status` prints it. `None`: a person named the volume, and only the verdict counts.
+    /// The volume's health, as `status` prints it. `None`: LVM does not list the volume.
     health: Option<String>,
     /// Whether this volume counts for the exit code.
     counts: bool,
+    /// The volume's faults, each once, without the refusal of the next mount.
+    #[serde(skip)]
+    faults: Vec<Finding>,
 }
 
 impl Checked {
-    /// The result for a volume that a person names.
-    fn named(verdict: Verdict) -> Self {
+    /// The result for a volume of which only the verdict is known.
+    fn unlisted(verdict: Verdict) -> Self {
         Self {
             verdict,
             health: None,
             counts: true,
+            faults: Vec::new(),
         }
+    }
+
+    /// The result for a volume that a person names. It counts, even if it is not the driver's.
+    fn named(inventory: &Inventory, id: &LvId, request: Request) -> Self {
+        let listed = inventory.volume(id);
+        let of_many = listed.and_then(|volume| Self::of_many(inventory, volume, request));
+        let unlisted = || Self::unlisted(inventory.verdict(id, request).0);
+        Self {
+            counts: true,
+            ..of_many.unwrap_or_else(unlisted)
+        }
+    }
+
+    /// The result for a volume of LVM's list. `None`: it is a pool.
+    fn of_many(inventory: &Inventory, volume: &Volume, request: Request) -> Option<Self> {
+        let (health, _) = Health::of(inventory, volume, Some(request));
+        let (word, is_ours) = (health.word(), health.is_ours);
+        let is_well = health.findings().is_empty();
+        let mut faults = health.findings();
+        faults.retain(|one| one.check != "next-mount");
+        let verdict = health.verdict?;
+        Some(Self {
+            counts: verdict.is_good() && is_well || is_ours && !verdict.is_elsewhere(),
+            health: Some(word),
+            verdict,
+            faults,
+        })
     }
 
     fn is_unwell(&self) -> bool {
@@ -102,81 +133,93 @@ pub fn run(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
         return mistakes(host, config, file.as_deref(), args.json);
     }
     if args.idle {
-        let [volume] = args.names.as_slice() else {
-            bail!("--idle takes one volume, as VG/LV");
+        return match args.only_volume() {
+            Ok(id) => idle::check(host, config, &id, args.json),
+            Err(error) => Ok(usage(&error)),
         };
-        let id = LvId::from_device(volume).map_or_else(|| LvId::parse(volume), Ok)?;
-        return idle::check(host, config, &id, args.json);
     }
-    volumes(host, config, args)
+    match (!args.options.is_empty()).then(|| args.rehearsed()) {
+        Some(Ok(options)) => rehearse(host, config, args, &options),
+        Some(Err(error)) => Ok(usage(&error)),
+        None => volumes(host, config, args),
+    }
 }
 
-/// Checks the named volumes and groups, or all, or rehearses a mount. The exit code is 0 if every volume would mount,
-/// as far as a look without writing can tell. Otherwise it is 1. It is also 1 if another call is at work on a volume. A
-/// volume that is not the driver's (see [`Inventory::is_ours`]) counts only if it was named.
+/// The answer to a wrong command line.
+fn usage(error: &Error) -> Printed {
+    Printed::failure(format!("{}\n", folded(&format!("{error:#}"))), USAGE)
+}
+
+/// Says what a mount with these options would do. The volume need not be there.
+fn rehearse(host: &Host, config: &Loaded, args: &Check, options: &Options) -> Result<Printed> {
+    config.require()?;
+    let inventory = Inventory::take(host, config)?;
+    let request = Request {
+        options: Some(options),
+        ..args.request()
+    };
+    let (verdict, _) = inventory.verdict(&options.id, request);
+    let mut report = CheckReport {
+        volumes: vec![Checked::unlisted(verdict)],
+        ..CheckReport::default()
+    };
+    report.count();
+    let printed = printed(&report, in_steps(&report), args.json)?;
+    Ok(Printed {
+        code: report.code(),
+        ..printed
+    })
+}
+
+/// Checks the named volumes and groups, or all. The exit code is 0 if every volume is well and would mount, as far as a
+/// look without writing can tell. Otherwise it is 1. It is also 1 if another call is at work on a volume. A volume that
+/// is not the driver's (see [`Inventory::is_ours`]) counts only if it was named.
+///
+/// e2fsck may take long, so each line of a list is printed as soon as it is known.
 fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     config.require()?;
-    let rehearsed = (!args.options.is_empty()).then(|| args.rehearsed());
-    let rehearsed = rehearsed.transpose()?;
     let inventory = Inventory::take(host, config)?;
+    let (choice, unknown) = inventory.choose(&args.names)?;
+    let is_one = choice.one().is_some();
     let mut report = CheckReport::default();
-    let mut unknown = String::new();
-    let is_one = if let Some(options) = &rehearsed {
-        let request = Request {
-            options: Some(options),
-            ..args.request()
-        };
-        let (verdict, _) = inventory.verdict(&options.id, request);
-        report.volumes.push(Checked::named(verdict));
-        true
-    } else {
-        let choice;
-        (choice, unknown) = inventory.choose(&args.names)?;
-        report.beside_volumes = beside_volumes(&inventory, &choice);
-        report.volumes = chosen(&inventory, &choice, args);
-        choice.one().is_some()
-    };
+    let widest = widest(&choice);
+    for id in &choice.ids {
+        if let Some(checked) = chosen(&inventory, &choice, args, id) {
+            if !is_one && !args.json {
+                tell(&line_of(&checked, widest));
+            }
+            report.volumes.push(checked);
+        }
+    }
+    report.beside_volumes = beside_volumes(&inventory, &choice);
     report.count();
     let text = if is_one {
         in_steps(&report)
     } else {
-        in_lines(&report)
+        let beside = report.beside_volumes.iter();
+        let beside = beside.map(|finding| line_beside(finding, widest));
+        format!("{}{}\n", beside.collect::<String>(), count(&report))
     };
-    let mut printed = printed(&report, text, args.json)?;
-    let others = [
-        report.would_be_refused,
-        report.not_active,
-        report.busy,
-        report.to_repair,
-        report.unwell,
-        report.beside_volumes.len(),
-    ];
-    printed.code = u8::from(!unknown.is_empty() || others.iter().any(|number| *number > 0));
-    printed.stderr = unknown;
-    Ok(printed)
+    let printed = printed(&report, text, args.json)?;
+    Ok(Printed {
+        code: report.code().max(u8::from(!unknown.is_empty())),
+        stderr: format!("{}{unknown}", choice.notes),
+        ..printed
+    })
 }
 
-/// Looks at each chosen volume. A pool is looked at only if it was named.
-fn chosen(inventory: &Inventory, choice: &Choice, args: &Check) -> Vec<Checked> {
-    let mut checked = Vec::new();
-    for id in &choice.ids {
-        let is_named = choice.named.contains(id);
-        let listed = inventory.volume(id);
-        if let Some(volume) = listed.filter(|_| !is_named) {
-            if volume.is_pool() {
-                continue;
-            }
+/// Looks at a chosen volume. `None`: it is a pool that was not named itself.
+fn chosen(inventory: &Inventory, choice: &Choice, args: &Check, id: &LvId) -> Option<Checked> {
+    match inventory.volume(id) {
+        Some(volume) if !choice.named.contains(id) => {
             let request = Request {
                 read_only: args.ro || inventory.is_only_read(volume),
                 ..args.request()
             };
-            checked.extend(one_of_many(inventory, volume, request));
-        } else {
-            let (verdict, _) = inventory.verdict(id, args.request());
-            checked.push(Checked::named(verdict));
+            Checked::of_many(inventory, volume, request)
         }
+        Some(_) | None => Some(Checked::named(inventory, id, args.request())),
     }
-    checked
 }
 
 /// The faults of the chosen groups, and of volumes that LVM has lost. If all were chosen, also those of the node.
@@ -189,21 +232,15 @@ fn beside_volumes(inventory: &Inventory, choice: &Choice) -> Vec<Finding> {
     all.filter(Finding::is_unwell).collect()
 }
 
-/// The result for a volume that was not named itself. `None`: it is a pool.
-fn one_of_many(inventory: &Inventory, volume: &Volume, request: Request) -> Option<Checked> {
-    let (health, _) = Health::of(inventory, volume, Some(request));
-    let (word, is_ours, is_ill) = (health.word(), health.is_ours, health.has_fault_or_refusal());
-    let verdict = health.verdict?;
-    let is_well = verdict.is_good() && !is_ill;
-    let is_elsewhere = verdict.is_refused() && !verdict.would_not_mount();
-    Some(Checked {
-        counts: is_well || (is_ours && !is_elsewhere),
-        health: Some(word),
-        verdict,
-    })
-}
-
 impl Check {
+    /// The one volume that is named.
+    fn only_volume(&self) -> Result<LvId> {
+        let [volume] = self.names.as_slice() else {
+            bail!("--idle takes one volume, as VG/LV");
+        };
+        LvId::from_device(volume).map_or_else(|| LvId::parse(volume), Ok)
+    }
+
     /// The request for the look at each volume.
     fn request(&self) -> Request<'_> {
         Request {
@@ -243,6 +280,18 @@ impl Check {
 }
 
 impl CheckReport {
+    fn code(&self) -> u8 {
+        let others = [
+            self.would_be_refused,
+            self.not_active,
+            self.busy,
+            self.to_repair,
+            self.unwell,
+            self.beside_volumes.len(),
+        ];
+        u8::from(others.iter().any(|number| *number > 0))
+    }
+
     fn count(&mut self) {
         self.unwell = self.volumes.iter().filter(|one| one.is_unwell()).count();
         for one in &self.volumes {
@@ -275,32 +324,46 @@ fn in_steps(report: &CheckReport) -> String {
         };
         text.push_str(&indented(&result, 2, width()));
     }
-    for finding in &report.beside_volumes {
-        text.push_str(&indented(
-            &format!("unwell: {}", finding.finding),
-            2,
-            width(),
-        ));
+    let faults = report.volumes.iter().flat_map(|one| &one.faults);
+    for finding in faults.chain(&report.beside_volumes) {
+        let command = finding.command.iter();
+        let command = command.map(|command| format!("; run `{command}`"));
+        let line = format!("unwell: {}{}", finding.finding, command.collect::<String>());
+        text.push_str(&indented(&line, 2, width()));
     }
     text
 }
 
-fn in_lines(report: &CheckReport) -> String {
-    let rows = report.volumes.iter().map(|one| {
-        let verdict = &one.verdict;
-        let what = verdict.message().or_else(|| verdict.main_step());
-        let health = one.health.as_ref().filter(|_| one.is_unwell());
-        let what = health.cloned().or(what);
-        let mut row = vec![verdict.id.to_string(), verdict.word().to_owned()];
-        row.extend(what);
-        row
-    });
-    let beside = report.beside_volumes.iter().map(|finding| {
-        let about = finding.about.clone().unwrap_or_default();
-        vec![about, "unwell".to_owned(), finding.finding.clone()]
-    });
-    let rows: Vec<Vec<String>> = rows.chain(beside).collect();
-    format!("{}{}\n", columns_within(&rows, width()), count(report))
+/// How wide the column of names is.
+fn widest(choice: &Choice) -> usize {
+    let ids = choice.ids.iter().map(|id| id.to_string().len());
+    ids.chain(choice.groups.iter().map(String::len))
+        .max()
+        .unwrap_or_default()
+}
+
+/// A volume's line in a list.
+fn line_of(one: &Checked, widest: usize) -> String {
+    let verdict = &one.verdict;
+    let what = verdict.message().or_else(|| verdict.main_step());
+    let health = one.health.as_ref().filter(|_| one.is_unwell());
+    let what = health.cloned().or(what).unwrap_or_default();
+    in_line(&verdict.id.to_string(), verdict.word(), &what, widest)
+}
+
+/// The line of a fault beside the volumes.
+fn line_beside(finding: &Finding, widest: usize) -> String {
+    let about = finding.about.as_deref().unwrap_or_default();
+    in_line(about, "unwell", &finding.finding, widest)
+}
+
+fn in_line(name: &str, word: &str, what: &str, widest: usize) -> String {
+    /// As wide as `activate`, the longest word.
+    const WORD: usize = 8;
+    let before = format!("{name:widest$}  {word:WORD$}  ");
+    let by = before.chars().count();
+    let line = format!("{before}{}", indented(what, by, width()).trim_start());
+    format!("{}\n", line.trim_end())
 }
 
 fn count(report: &CheckReport) -> String {
@@ -330,8 +393,6 @@ fn count(report: &CheckReport) -> String {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-
-    use anyhow::Error;
 
     use super::*;
     use crate::hostile::{has_lines, hostile};
@@ -364,7 +425,7 @@ mod tests {
             Verdict::of_error(&id, &Error::msg(hostile.to_owned())),
         ];
         CheckReport {
-            volumes: verdicts.map(Checked::named).into(),
+            volumes: verdicts.map(Checked::unlisted).into(),
             ..CheckReport::default()
         }
     }
@@ -374,7 +435,11 @@ mod tests {
         fn hostile_text_adds_no_line_to_check(hostile in hostile()) {
             let tame = report("x");
             let report = report(&hostile);
-            for print in [in_steps, in_lines] {
+            let in_lines = |report: &CheckReport| {
+                let lines = report.volumes.iter().map(|one| line_of(one, 7));
+                lines.collect::<String>()
+            };
+            for print in [&in_steps as &dyn Fn(&CheckReport) -> String, &in_lines] {
                 let text = print(&report);
                 prop_assert!(has_lines(&text, print(&tame).lines().count()), "{text:?}");
             }

@@ -19,8 +19,8 @@ fn lives_beside(group: &Group, node: &Node, lv: &str, page: Option<&str>) {
     for args in [&["status"][..], &["status", &id], &["check", &id]] {
         let output = ends(node, args);
         let said = String::from_utf8_lossy(&output.stdout);
-        let is_in_metrics = output.status.success() && said.contains(lv);
-        assert!(is_in_metrics, "{args:?}: {said}");
+        let is_shown = output.status.success() && said.contains(lv);
+        assert!(is_shown, "{args:?}: {said}");
     }
     // It may find anything on this machine.
     ends(node, &["doctor"]);

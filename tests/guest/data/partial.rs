@@ -145,9 +145,9 @@ fn a_thin_volume_whose_pool_is_raid1_is_mounted_without_one_of_the_disks() {
     );
     assert_eq!(of_volumes.len(), 2, "{told:?}");
     for one in of_volumes {
-        let is_in_metrics = one.contains("LVM says \\\"partial\\\"");
+        let names_the_fault = one.contains("LVM says \\\"partial\\\"");
         let is_harmless = one.contains("lvs -a -o +devices,lv_health_status thinraid\"");
-        assert!(is_in_metrics && is_harmless, "{one}");
+        assert!(names_the_fault && is_harmless, "{one}");
     }
     let spare = Disk::new("thinraid-spare", 200 * MIB);
     sh(&format!("vgextend -qq thinraid {}", spare.path()));

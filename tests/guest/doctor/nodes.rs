@@ -65,8 +65,8 @@ fn two_groups_of_one_name_are_named() {
     node.refuses_mount(&volumes[0], &[words, "`vgrename UUID twin-2`"]);
     for command in ["check", "status"] {
         let (said, _) = node.says(&[command, "--json", "twin"]);
-        let is_in_metrics = said.contains(words) && said.contains("lvm-silent");
-        assert!(is_in_metrics, "{said}");
+        let has_both = said.contains(words) && said.contains("lvm-silent");
+        assert!(has_both, "{said}");
     }
     let second = format!("pv_name={}", disks[1].path());
     let uuid = run("vgs", &["--noheadings", "-o", "vg_uuid", "-S", &second]);

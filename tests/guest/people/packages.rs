@@ -69,8 +69,8 @@ impl Debian {
     /// Runs dpkg, which must fail and say this.
     fn fails(args: &[&str], words: &str) {
         let (done, said) = Self::tries(args);
-        let is_in_metrics = !done && said.contains(words);
-        assert!(is_in_metrics, "dpkg {args:?}: {done} {said}");
+        let fails_so = !done && said.contains(words);
+        assert!(fails_so, "dpkg {args:?}: {done} {said}");
     }
 
     fn installs(package: &Path) -> String {

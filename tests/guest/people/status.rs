@@ -131,8 +131,8 @@ fn one_volume_is_a_story_whatever_it_is_called() {
             "Last calls",
             "bind from ",
         ] {
-            let is_in_metrics = story.contains(words) && code == 0;
-            assert!(is_in_metrics, "{name}: {words}: {story}");
+            let is_whole = story.contains(words) && code == 0;
+            assert!(is_whole, "{name}: {words}: {story}");
         }
         let (checked, code) = node.says(&["check", name]);
         let is_its = checked.starts_with("told-of/data\n") && code == 0;
@@ -146,5 +146,32 @@ fn one_volume_is_a_story_whatever_it_is_called() {
     ] {
         node.prints(&["status", name], words, 1);
     }
+    drop(group);
+}
+
+/// Such a pod has no mount, and no log of a container. The first command of docs/on-call.md names it.
+#[test]
+fn a_pod_whose_mount_is_refused_is_found_by_its_name() {
+    const PAGE: &str = include_str!("../../../docs/on-call.md");
+    let (group, volume) = Group::with_data("sought");
+    let node = logging("sought", "");
+    put(&volume.device(), 0, b"raw");
+    let message = node.mount("web-0", &volume).message;
+    assert!(message.contains("[signs-of-data]"), "{message}");
+    let mut commands = PAGE
+        .lines()
+        .filter_map(|line| line.strip_prefix("flexvolume-lvm "));
+    let first = commands.next().unwrap().split("  #").next().unwrap();
+    let first = first.replace("shop/web-0", "default/web-0");
+    let args: Vec<&str> = first.split_whitespace().collect();
+    assert_eq!(args, ["status", "default/web-0"]);
+    for words in [
+        "volume sought/data: 32 MiB",
+        "signs-of-data: ",
+        "Last calls",
+    ] {
+        node.prints(&args, words, 0);
+    }
+    node.prints(&["check", "default/web-0"], "[signs-of-data]", 1);
     drop(group);
 }

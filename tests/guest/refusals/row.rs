@@ -308,8 +308,8 @@ fn told_by_all(node: &Node, group: &Group, message: &str) -> anyhow::Result<()> 
     let failed: Vec<&Value> = findings.iter().filter(about).collect();
     anyhow::ensure!(failed.is_empty() != is_unwell, "{id}: {doctor}");
     let says = |one: &&Value| one["finding"].as_str().unwrap().contains(message);
-    let is_in_metrics = !is_unwell || failed.iter().any(says);
-    anyhow::ensure!(is_in_metrics, "{message}: {failed:?}");
+    let is_told = !is_unwell || failed.iter().any(says);
+    anyhow::ensure!(is_told, "{message}: {failed:?}");
     Ok(())
 }
 

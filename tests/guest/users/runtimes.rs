@@ -30,7 +30,10 @@ fn a_second_pod_comes_beside_a_virtual_machine() {
             let machine = sandbox(&first, &lv);
             let second = node.up("second", &volume);
             assert_eq!(read(&second.join("page")), "kept");
-            node.prints(&["check", &format!("kata/{lv}")], "bind", 0);
+            let id = format!("kata/{lv}");
+            node.prints(&["check", &id], "bind", 0);
+            let (story, _) = node.json(&["status", &id]);
+            assert_eq!(story["other_users"], serde_json::json!([]), "{story}");
             node.grow("second", &volume, 48 << 20).is_success();
             // The first pod's machine outlives kubelet's mount for a moment.
             node.down("first", &volume);

@@ -32,9 +32,9 @@ pub use facts::{
 };
 pub use listed::is_known_inactive;
 pub use permit::Permit;
-pub use reason::{Reason, Refusal};
+pub use reason::{Concern, Reason, Refusal};
 pub use rules::{decide, require_lease, require_sound};
 pub use space::require_no_fault;
-pub use users::{require_no_writer, users};
+pub use users::{User, require_no_writer, users};
 pub use uses::{Elsewhere, Mounted, Occupied, Openers, Place, There, Uses};
 pub use wish::{Purpose, Wish};

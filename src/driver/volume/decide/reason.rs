@@ -198,35 +198,95 @@ pub enum Reason {
     Doubts(Vec<Doubt>),
 }
 
+/// What a refusal concerns, for the judgement of a volume's health.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Concern {
+    /// The volume, or something below it, is broken: a fault even of a volume that is not the driver's.
+    Broken,
+    /// This host uses the volume itself. With the volume, nothing is wrong.
+    Host,
+    /// Another node has the volume, and this one may have it later.
+    OtherNode,
+    /// Anything else that keeps a pod from the volume: what it holds, what the pod asks for, or the node's config. It is
+    /// no fault of a volume that is not the driver's.
+    Pods,
+}
+
 impl Reason {
-    /// Whether the reason is a fault even of a volume that is not the driver's. For such a volume, the other reasons
-    /// are no faults.
-    pub fn is_broken(&self) -> bool {
-        matches!(
-            self,
+    pub fn concern(&self) -> Concern {
+        match self {
             Self::NotItsDevice(_)
-                | Self::AnotherDevice
-                | Self::LargerDevice { .. }
-                | Self::LvmSilent(_)
-                | Self::Partial
-                | Self::SnapshotFull
-                | Self::MergeFailed
-                | Self::CacheUnwell { .. }
-                | Self::Suspended(_)
-                | Self::SuspendedInside(_)
-                | Self::NoPool(_)
-                | Self::PoolUnwell { .. }
-                | Self::Unreadable { .. }
-                | Self::OldDisk { .. }
-                | Self::Damaged(_)
-                | Self::Cipher(_)
-                | Self::Reencryption
-                | Self::Header { .. }
-                | Self::Inside { .. }
-                | Self::Reduced { .. }
-                | Self::LargerSectors(_)
-                | Self::ShortDisk(_)
-        )
+            | Self::AnotherDevice
+            | Self::LargerDevice { .. }
+            | Self::LvmSilent(_)
+            | Self::Partial
+            | Self::SnapshotFull
+            | Self::MergeFailed
+            | Self::CacheUnwell { .. }
+            | Self::Suspended(_)
+            | Self::SuspendedInside(_)
+            | Self::NoPool(_)
+            | Self::PoolUnwell { .. }
+            | Self::Unreadable { .. }
+            | Self::OldDisk { .. }
+            | Self::Damaged(_)
+            | Self::Cipher(_)
+            | Self::Reencryption
+            | Self::Header { .. }
+            | Self::Inside { .. }
+            | Self::Reduced { .. }
+            | Self::LargerSectors(_)
+            | Self::ShortDisk(_) => Concern::Broken,
+            Self::Swap
+            | Self::PartOfDevice { .. }
+            | Self::Loop(_)
+            | Self::Open(_)
+            | Self::OpenUnseen
+            | Self::HostMount { .. }
+            | Self::InUse(_)
+            | Self::StillMounted
+            | Self::BeingRead(_) => Concern::Host,
+            Self::HeldElsewhere(_) => Concern::OtherNode,
+            Self::NotAllowed(_)
+            | Self::AnotherIsThere(_)
+            | Self::WrongType { .. }
+            | Self::MountedReadOnly(_)
+            | Self::FilesystemFailed(..)
+            | Self::Unknown
+            | Self::NoGroup
+            | Self::NoVolume(_)
+            | Self::Hidden
+            | Self::NoSize
+            | Self::CreateReadOnly
+            | Self::MetadataFull(_)
+            | Self::AnotherPool { .. }
+            | Self::TooLarge { .. }
+            | Self::Reserve { .. }
+            | Self::NoRoom(_)
+            | Self::FilesystemLimit(_)
+            | Self::SnapshotSize { .. }
+            | Self::Pool
+            | Self::NoLocks(_)
+            | Self::ActiveShared
+            | Self::ActiveWithoutLock
+            | Self::MergeWaits
+            | Self::PoolFull { .. }
+            | Self::Failed(_)
+            | Self::Several
+            | Self::Other { .. }
+            | Self::NewNotBlank(_)
+            | Self::Encrypted
+            | Self::NotEncrypted
+            | Self::NoKey
+            | Self::TooSmall(_)
+            | Self::Swapped { .. }
+            | Self::LargeBlocks { .. }
+            | Self::SeveralDevices(_)
+            | Self::ReadOnlyVolume(_)
+            | Self::ReadOnlyDisk(_)
+            | Self::BlankReadOnly
+            | Self::Doubts(_) => Concern::Pods,
+        }
     }
 }
 

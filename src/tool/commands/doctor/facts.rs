@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::tools::all_tools;
+use super::tools::TOOLS;
 use crate::commands::survey::{GroupHealth, Health, Inventory, NodeHealth, Request};
 use crate::files;
 use crate::kubelet::{self, Kubelet};
@@ -31,8 +31,8 @@ pub struct NodeFacts {
     pub plugin_dir_problem: Option<String>,
     pub kubelets: Vec<Kubelet>,
     pub missing_tools: BTreeSet<&'static str>,
-    /// Why existing tools are not run.
-    pub distrusted_tools: Vec<String>,
+    /// Existing tools that are not run, each with the reason.
+    pub distrusted_tools: Vec<(&'static str, String)>,
     pub lvm: Result<LvmFacts, String>,
 }
 
@@ -49,11 +49,11 @@ impl NodeFacts {
         let lock_problem = lock_problem(host);
         let own_dir = own_dir();
         let plugin_dir = own_dir.as_deref().and_then(Path::parent);
-        let (there, missing): (Vec<_>, _) = all_tools().partition(|tool| host.tools.has(tool));
-        let distrusted = there
-            .into_iter()
-            .filter_map(|tool| host.tools.lacks(tool))
-            .map(|error| error.to_string());
+        let names = TOOLS.iter().map(|tool| tool.name);
+        let (there, missing): (Vec<_>, _) = names.partition(|tool| host.tools.has(tool));
+        let distrusted = there.into_iter();
+        let distrusted =
+            distrusted.filter_map(|tool| Some((tool, host.tools.lacks(tool)?.to_string())));
         let lvm = LvmFacts::ask(host, loaded, lock_problem.is_none());
         Self {
             config: config.clone(),
@@ -73,6 +73,22 @@ impl NodeFacts {
 
     pub fn has_tool(&self, name: &str) -> bool {
         !self.missing_tools.contains(name)
+    }
+
+    /// Whether a volume here is encrypted, or the config demands that of a group's volumes.
+    pub fn has_encryption(&self) -> bool {
+        let mut tables = self.config.volume_groups.values();
+        let is_encrypted = |one: &Health| one.volume.record.luks.is_some();
+        tables.any(|table| table.encryption.is_some())
+            || self
+                .lvm
+                .iter()
+                .any(|lvm| lvm.volumes.iter().any(is_encrypted))
+    }
+
+    pub fn has_shared_group(&self) -> bool {
+        let mut groups = self.lvm.iter().flat_map(|lvm| &lvm.groups);
+        groups.any(|one| one.group.shared)
     }
 }
 

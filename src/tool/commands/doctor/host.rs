@@ -1,7 +1,9 @@
 //! Checks of the host: its config, udev, locks, tools and kubelets.
 
+use std::collections::BTreeSet;
+
 use super::facts::NodeFacts;
-use super::tools::{FOR_SOME, NEEDED};
+use super::tools::{Need, TOOLS, Tool};
 use crate::commands::survey::{Finding, Severity};
 use crate::output::counted;
 use driver::lvm::Udev;
@@ -56,28 +58,46 @@ pub fn locks(facts: &NodeFacts) -> Vec<Finding> {
 }
 
 pub fn tools(facts: &NodeFacts) -> Vec<Finding> {
-    let distrusted = facts.distrusted_tools.iter();
-    let mut found: Vec<Finding> = distrusted.map(|it| Finding::failed("tools", it)).collect();
-    let missing = NEEDED.into_iter().filter(|tool| !facts.has_tool(tool));
-    let missing = missing.collect::<Vec<_>>().join(", ");
-    if !missing.is_empty() {
+    let mut found = Vec::new();
+    for (name, problem) in &facts.distrusted_tools {
+        let its = TOOLS.iter().find(|tool| tool.name == *name);
+        // Only a tool that something here needs keeps a pod from its volume.
+        let severity = its.and_then(|tool| tool.need.severity(facts));
+        let severity = severity.unwrap_or(Severity::Note);
+        found.push(Finding::new("tools", severity, problem));
+    }
+    let missing = TOOLS.iter().filter(|tool| !facts.has_tool(tool.name));
+    let (needed, others): (Vec<_>, Vec<_>) =
+        missing.partition(|tool| matches!(tool.need, Need::All));
+    let [names, packages] = [|tool: &&Tool| tool.name, |tool: &&Tool| tool.package]
+        .map(|field| needed.iter().map(field).collect::<Vec<_>>());
+    if !needed.is_empty() {
+        let packages = BTreeSet::from_iter(packages).into_iter();
         found.push(Finding::failed(
             "tools",
-            format!("{missing} not found in tool_dirs: install lvm2, util-linux and e2fsprogs"),
+            format!(
+                "{} not found in tool_dirs: install {}",
+                names.join(", "),
+                packages.collect::<Vec<_>>().join(", ")
+            ),
         ));
     } else if found.is_empty() {
-        found.push(Finding::ok("tools", NEEDED.join(", ")));
+        let all = TOOLS.iter().filter(|tool| matches!(tool.need, Need::All));
+        let all = all.map(|tool| tool.name).collect::<Vec<_>>();
+        found.push(Finding::ok("tools", all.join(", ")));
     }
-    let lacking = FOR_SOME.iter().filter(|one| !facts.has_tool(one.tool));
-    found.extend(lacking.map(|one| {
-        let (tool, needed_for, package) = (one.tool, one.needed_for, one.package);
-        let (level, default) = if needed_for == facts.config.default_fs.as_str() {
-            (Severity::Failed, ", and it is this node's default_fs")
-        } else {
-            (Severity::Warning, "")
-        };
-        let finding = format!("no {tool}, which {needed_for} needs{default}: install {package}");
-        Finding::new("tools", level, finding)
+    found.extend(others.into_iter().filter_map(|tool| {
+        let (
+            Tool {
+                name,
+                need,
+                package,
+            },
+            severity,
+        ) = (tool, tool.need.severity(facts)?);
+        let words = need.in_words(facts);
+        let finding = format!("no {name}, which {words}: install {package}");
+        Some(Finding::new("tools", severity, finding))
     }));
     found
 }

@@ -12,7 +12,7 @@ use driver::host::{Lack, own_name};
 use driver::lvm::{
     Disk, Fault, Group, GroupDisk, KeptAway, LeaseState, Merge, Record, Report, Udev,
 };
-use driver::names::{Bytes, LvId, LvName, VgName};
+use driver::names::{Bytes, Encryption, LvId, LvName, VgName};
 use driver::volume::{Decision, Reason};
 use serde_json::Value;
 
@@ -215,7 +215,12 @@ const ROWS: &[Row] = &[
     ("tools", "failed", "", "lvchange not found", |f| f.lose("lvchange")),
     ("tools", "failed", "", "default_fs: install e2fsprogs", |f| f.lose("mkfs.ext4")),
     ("tools", "warning", "", "install xfsprogs", |f| f.lose("mkfs.xfs")),
-    ("tools", "failed", "", "lvs is not run", |f| f.distrusted_tools = vec!["lvs is not run: /bin is anybody's".to_owned()]),
+    ("tools", "failed", "", "lvs is not run", |f| f.distrusted_tools = vec![("lvs", "lvs is not run: /bin is anybody's".to_owned())]),
+    ("tools", "note", "", "sanlock is not run", |f| f.distrusted_tools = vec![("sanlock", "sanlock is not run".to_owned())]),
+    ("tools", "failed", "", "pvs not found in tool_dirs: install lvm2", |f| f.lose("pvs")),
+    ("tools", "warning", "", "encryption needs: install cryptsetup-bin", |f| f.lose("cryptsetup")),
+    ("tools", "failed", "", "no cryptsetup", |f| { f.lose("cryptsetup"); f.table("vg", VolumeGroup { encryption: Some(Encryption::Luks2), ..VolumeGroup::default() }); }),
+    ("tools", "failed", "", "install lvm2-lockd", |f| { f.lose("lvmlockctl"); f.group().group.shared = true; }),
     ("luks-header", "failed", "vg/data", "no answer", |f| f.of("data").header = Some("no answer".to_owned())),
     ("suspended", "warning", "vg/data", "dmsetup resume vg-data", |f| f.of("data").suspended = Some("vg-data".to_owned())),
     ("larger-device", "failed", "vg/data", "vgcfgrestore --list vg\"", |f| f.of("data").outgrown = Some(Bytes::new(99 << 30))),
@@ -368,7 +373,7 @@ fn young_watched_and_already_named_things_are_no_fault() {
         f.of("data").is_ours = false;
         f.refuse("data", reason);
     };
-    let cases: [Case; 4] = [
+    let cases: [Case; 6] = [
         ("what is wrong with a volume that is nobody's", &|f| {
             f.of("data").is_ours = false;
             f.refuse("data", Reason::Several);
@@ -377,6 +382,15 @@ fn young_watched_and_already_named_things_are_no_fault() {
             f.of("snap").volume.data_percent = Some(79.0);
         }),
         ("what the host itself uses", &|f| unnamed(f, Reason::Swap)),
+        ("a kubelet of another name, that names no node", &|f| {
+            f.config.attach = false;
+            f.kubelet("kubelet --hostname-override=n");
+        }),
+        ("tools that nothing here needs", &|f| {
+            for tool in ["lvmlockctl", "sanlock", "journalctl"] {
+                f.lose(tool);
+            }
+        }),
         ("what another node has", &|f| {
             f.refuse("data", Reason::HeldElsewhere(None));
         }),

@@ -3,7 +3,7 @@
 mod call;
 mod source;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
@@ -92,6 +92,18 @@ pub fn volumes(host: &Host, config: &Config) -> Result<BTreeSet<String>> {
     const DAY: Duration = Duration::from_secs(86_400);
     let calls = since(host, config, DAY)?.into_iter();
     Ok(calls.filter_map(|call| call.volume).collect())
+}
+
+/// The volumes of a pod, or with this name of kubelet's, by the log. For each pod and name, the last call counts. So a
+/// mistake that was corrected in the manifest is forgotten.
+pub fn of_calls(host: &Host, config: &Config, word: &str) -> Result<BTreeSet<String>> {
+    let is_its = |name: &Option<String>| name.as_deref() == Some(word);
+    let calls = read(host, config, 0)?.into_iter();
+    let its = calls.filter(|call| is_its(&call.pod) || is_its(&call.name));
+    let last: BTreeMap<_, _> = its
+        .filter_map(|call| Some(((call.pod, call.name), call.volume?)))
+        .collect();
+    Ok(last.into_values().collect())
 }
 
 pub fn since(host: &Host, config: &Config, since: Duration) -> Result<Vec<Call>> {

@@ -70,8 +70,8 @@ struct StatusReport {
 /// `flexvolume-lvm status`.
 pub fn run(host: &Host, config: &Loaded, args: &StatusArgs) -> Result<Printed> {
     let inventory = Inventory::take(host, config)?;
-    let (choice, unknown) = inventory.choose(&args.names)?;
-    inventory.require(&choice)?;
+    let (choice, mut unknown) = inventory.choose(&args.names)?;
+    unknown.push_str(&inventory.unlisted(&choice)?);
     let one = choice.one().filter(|_| !args.unwell);
     let mut shown = match one.and_then(|id| inventory.volume(id)) {
         Some(volume) => tree::of(&inventory, volume, args.json)?,
@@ -86,6 +86,7 @@ pub fn run(host: &Host, config: &Loaded, args: &StatusArgs) -> Result<Printed> {
         };
         text.push_str(&line);
     }
+    shown.stderr.push_str(&choice.notes);
     if !unknown.is_empty() {
         shown.code = 1;
         shown.stderr.push_str(&unknown);
@@ -94,9 +95,6 @@ pub fn run(host: &Host, config: &Loaded, args: &StatusArgs) -> Result<Printed> {
 }
 
 fn list(inventory: &Inventory, choice: &Choice, args: &StatusArgs) -> Result<Printed> {
-    if !args.unwell && !args.json {
-        inventory.forgo_log();
-    }
     let node = NodeHealth::of_choice(inventory, choice);
     let mut rows = Vec::new();
     let mut report = StatusReport::default();

@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use crate::commands::survey::{Health, Inventory, OK, Request, Severity, Verdict, uids_of};
 use crate::output::{counted, percent, red, share, yellow};
+use driver::host::holders::Opener;
 use driver::lvm::{LeaseState, Volume};
 use driver::mount::Row;
 use driver::names::Shown;
-use driver::volume::{Content, Device, Facts};
+use driver::volume::{Content, Device, Facts, User, users};
 
 /// One volume, for programs and for the list.
 #[derive(Serialize)]
@@ -95,7 +96,7 @@ impl Line {
         let record = &volume.record;
         let fs = mounts.first().map(|row| row.fs_type.shown().to_string());
         let pods = uids_of(&mounts);
-        let faults = health.faults();
+        let wrong = health.wrong();
         let line = Self {
             volume: volume.id.to_string(),
             uuid: volume.uuid.to_string(),
@@ -111,7 +112,7 @@ impl Line {
             unwell: health.is_unwell(),
             is_in_metrics: health.is_in_metrics(),
             health: health.word(),
-            is_failed: faults
+            is_failed: wrong
                 .first()
                 .is_some_and(|worst| worst.severity == Severity::Failed),
             snapshot_of: snapshot_of(volume),
@@ -123,7 +124,7 @@ impl Line {
                 .iter()
                 .map(|uid| inventory.pods.name(uid).to_string())
                 .collect(),
-            other_users: other_users(inventory, &mounts, facts.as_ref()),
+            other_users: facts.as_ref().map(other_users).unwrap_or_default(),
             device: device
                 .as_ref()
                 .map(|device| device.path.shown().to_string()),
@@ -133,25 +134,31 @@ impl Line {
     }
 }
 
-fn other_users(inventory: &Inventory, mounts: &[&Row], facts: Option<&Facts>) -> Vec<String> {
-    let mut users = Vec::new();
-    if mounts.iter().any(|row| !inventory.is_pods(row)) {
-        users.push("host".to_owned());
+/// The users that are no pods of this mount namespace, as the rules see them.
+fn other_users(facts: &Facts) -> Vec<String> {
+    let mut all: Vec<String> = users(facts).into_iter().flat_map(in_words).collect();
+    // Several mounts of the host are one user.
+    all.dedup();
+    if let Some(LeaseState::Elsewhere(Some(holder))) = &facts.locks {
+        all.push(format!("node {}", holder.name));
     }
-    if let Some(uses) = facts.and_then(|facts| facts.uses.as_ref()) {
-        users.extend(uses.swap.then(|| "swap".to_owned()));
-        users.extend(uses.holders.iter().cloned());
+    all
+}
+
+fn in_words(user: User) -> Vec<String> {
+    let command = |opener: Opener| opener.command.to_string();
+    match user {
+        User::Swap => vec!["swap".to_owned()],
+        User::PartOfDevice { holders, .. } => holders,
+        User::HostMount { .. } => vec!["host".to_owned()],
+        User::InUse(elsewhere) => elsewhere
+            .iter()
+            .map(|one| one.command.to_string())
+            .collect(),
+        User::StillMounted | User::OpenUnseen => vec!["unseen".to_owned()],
+        User::Loop(loops) => loops,
+        User::Open(processes) => processes.into_iter().map(command).collect(),
     }
-    if let Some(openers) = facts.and_then(|facts| facts.openers.as_ref()) {
-        users.extend(openers.loops.iter().cloned());
-        let processes = openers.processes.iter();
-        users.extend(processes.map(|opener| opener.command.to_string()));
-    }
-    let locks = facts.and_then(|facts| facts.locks.as_ref());
-    if let Some(LeaseState::Elsewhere(Some(holder))) = locks {
-        users.push(format!("node {}", holder.name));
-    }
-    users
 }
 
 /// The content in one word, such as `ext4` or `crypto_LUKS`. `None`: there is no such word.

@@ -8,11 +8,14 @@ use anyhow::{Context, Result, bail};
 
 use super::inventory::Inventory;
 use super::pods::uid_of;
+use crate::commands::log;
 use driver::host::own_name;
 use driver::lvm::Volume;
 use driver::mount::{KubeletPath, Row};
 use driver::names::{LvId, folded, nearest};
 use driver::volume::{Device, Reason, volume_of};
+
+const NO_POD: &str = "no pod of this name has a volume mounted here, or a call in the log";
 
 /// The volumes and groups that a person named.
 #[derive(Default)]
@@ -25,6 +28,8 @@ pub struct Choice {
     pub groups: BTreeSet<String>,
     /// Whether nothing was named, so that everything is chosen.
     pub is_all: bool,
+    /// A line for each word that could have named something else, too: which of the two was chosen.
+    pub notes: String,
 }
 
 impl Choice {
@@ -68,7 +73,7 @@ impl Inventory<'_> {
         let found = if word.starts_with('/') || word.starts_with('.') {
             vec![self.of_path(word)?]
         } else {
-            self.called(word)?
+            self.called(word, &mut choice.notes)?
         };
         choice.ids.extend(found.iter().cloned());
         choice.named.extend(found);
@@ -101,38 +106,73 @@ impl Inventory<'_> {
         }
     }
 
-    /// The volumes with a name: VG/LV, a pod's name, kubelet's name of a volume, or LV alone.
-    fn called(&self, word: &str) -> Result<Vec<LvId>> {
+    /// The volumes with a name: VG/LV, a pod's name, kubelet's name of a volume, or LV alone. If the word names a volume
+    /// of LVM and a pod, the volume is chosen. If it has a `/`, `notes` says which of the two was chosen.
+    fn called(&self, word: &str, notes: &mut String) -> Result<Vec<LvId>> {
         let known = |id: &LvId| id.to_string() == word || id.lv().as_str() == word;
         let ids = self.volumes.iter().map(|volume| &volume.id);
-        let mut found: BTreeSet<LvId> = ids.filter(|id| known(id)).cloned().collect();
-        if found.is_empty() {
-            let rows = self.tables.mounts.rows().iter();
-            let its = rows.filter(|row| self.is_called(row, word));
-            let kernel = self.host.kernel;
-            let devices = its.filter_map(|row| volume_of(kernel, row.block_device()));
-            found.extend(devices.map(|device| device.id));
-            let noted = |v: &&Volume| v.record.names.iter().any(|name| name == word);
-            found.extend(self.volumes.iter().filter(noted).map(|v| v.id.clone()));
+        let listed: BTreeSet<LvId> = ids.filter(|id| known(id)).cloned().collect();
+        let is_path = word.contains('/');
+        if !listed.is_empty() && !is_path {
+            return Ok(listed.into_iter().collect());
         }
-        if !found.is_empty() {
-            return Ok(found.into_iter().collect());
+        let of_pod = self.of_pod(word);
+        if !listed.is_empty() {
+            if !of_pod.is_subset(&listed) {
+                let names: Vec<String> = of_pod.iter().map(LvId::to_string).collect();
+                let note = format!(
+                    "{word} was taken for the volume; the pod of this name has {}",
+                    names.join(", ")
+                );
+                let _ = writeln!(notes, "{}", folded(&note));
+            }
+            return Ok(listed.into_iter().collect());
+        }
+        if !of_pod.is_empty() {
+            if let Some((vg, lv)) = word.split_once('/')
+                && self.has_group(vg)
+            {
+                let note = format!(
+                    "{word} was taken for the pod; the volume group {vg} has no volume {lv}"
+                );
+                let _ = writeln!(notes, "{}", folded(&note));
+            }
+            return Ok(of_pod.into_iter().collect());
         }
         // A mount may create a volume of this name.
-        if word.contains('/') {
-            return Ok(vec![
-                LvId::parse(word).context("reading the volume's name")?,
-            ]);
+        if is_path {
+            let id = LvId::parse(word).context("reading the volume's name")?;
+            if !self.has_group(id.vg().as_str()) {
+                let _ = writeln!(notes, "{id} was taken for a volume: {NO_POD}");
+            }
+            return Ok(vec![id]);
         }
         let mut names: Vec<&str> = self.groups.iter().map(|group| &*group.name).collect();
         names.extend(self.volumes.iter().map(|volume| volume.id.lv().as_str()));
         let hint = nearest(word, &names);
         let hint = hint.map_or_else(String::new, |name| format!(" (did you mean {name}?)"));
         bail!(
-            "{word:?} is not on this node: neither a volume group, nor a volume or a pod with one \
-             that is mounted{hint}; see `vgs`, `lvs`, `{} status`",
+            "{word:?} is not on this node: neither a volume group, nor a volume, nor a pod with a mounted volume or a \
+             call in the log{hint}; see `vgs`, `lvs`, `{} status`",
             own_name()
         );
+    }
+
+    /// The volumes of a pod, or those with this name of kubelet's: they are mounted under the name, or recorded with
+    /// it, or calls have named them. A pod whose mount is refused has only such calls.
+    fn of_pod(&self, word: &str) -> BTreeSet<LvId> {
+        let rows = self.tables.mounts.rows().iter();
+        let its = rows.filter(|row| self.is_called(row, word));
+        let kernel = self.host.kernel;
+        let devices = its.filter_map(|row| volume_of(kernel, row.block_device()));
+        let mut found: BTreeSet<LvId> = devices.map(|device| device.id).collect();
+        let noted = |v: &&Volume| v.record.names.iter().any(|name| name == word);
+        found.extend(self.volumes.iter().filter(noted).map(|v| v.id.clone()));
+        let pod = self.pods.name(word).to_string();
+        // The command `log` reports a log that cannot be read.
+        let called = log::of_calls(self.host, self.config, &pod).unwrap_or_default();
+        found.extend(called.iter().filter_map(|id| LvId::parse(id).ok()));
+        found
     }
 
     /// Whether a mount belongs to the pod `word`, or has `word` as kubelet's name of the volume.
@@ -144,28 +184,35 @@ impl Inventory<'_> {
         is_pods() || (last() && is_a_volume())
     }
 
-    /// Fails if LVM does not list a chosen volume.
-    pub fn require(&self, choice: &Choice) -> Result<()> {
-        for id in &choice.ids {
-            if self.volume(id).is_none() {
-                let vg = id.vg().as_str();
-                if let Some(why) = self.why_silent(vg) {
-                    bail!("{why}");
-                }
-                if matches!(Device::find(self.host.kernel, id), Ok(Some(_))) {
-                    bail!("{}", Reason::Unknown.message(id));
-                }
-                if self.has_group(vg) {
-                    bail!("{}", Reason::NoVolume(None).message(id));
-                }
-                let names: Vec<&str> = self.groups.iter().map(|group| &*group.name).collect();
-                let others = match names.as_slice() {
-                    [] => " and no other one".to_owned(),
-                    names => format!(", but these: {}", names.join(", ")),
-                };
-                bail!("this node has no volume group {vg}{others}; see `vgs`, `pvs`");
-            }
+    /// Why LVM does not list a chosen volume, a line for each. Fails with these lines if it lists none, and no group was
+    /// chosen.
+    pub fn unlisted(&self, choice: &Choice) -> Result<String> {
+        let unlisted = choice.ids.iter().filter(|id| self.volume(id).is_none());
+        let lines: Vec<String> = unlisted.map(|id| folded(&self.why_unlisted(id))).collect();
+        if !lines.is_empty() && choice.groups.is_empty() && lines.len() == choice.ids.len() {
+            bail!("{}", lines.join("\n"));
         }
-        Ok(())
+        Ok(lines.iter().map(|line| format!("{line}\n")).collect())
+    }
+
+    fn why_unlisted(&self, id: &LvId) -> String {
+        let vg = id.vg().as_str();
+        if let Some(why) = self.why_silent(vg) {
+            return why.clone();
+        }
+        if matches!(Device::find(self.host.kernel, id), Ok(Some(_))) {
+            return Reason::Unknown.message(id);
+        }
+        if self.has_group(vg) {
+            return Reason::NoVolume(None).message(id);
+        }
+        let names: Vec<&str> = self.groups.iter().map(|group| &*group.name).collect();
+        let others = match names.as_slice() {
+            [] => " and no other one".to_owned(),
+            names => format!(", but these: {}", names.join(", ")),
+        };
+        format!(
+            "this node has no volume group {vg}{others}; see `vgs`, `pvs`. If {id} is a pod: {NO_POD}"
+        )
     }
 }

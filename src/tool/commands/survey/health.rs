@@ -11,8 +11,8 @@ use driver::host::{Lack, own_name};
 use driver::lvm::{LeaseState, Merge, Volume};
 use driver::names::{Bytes, Shown};
 use driver::volume::{
-    Content, Device, Facts, Place, Reason, extend_pool, outgrown, repair_pool, require_lease,
-    require_no_fault, require_sound,
+    Concern, Content, Device, Facts, Place, Reason, extend_pool, outgrown, repair_pool,
+    require_lease, require_no_fault, require_sound,
 };
 use std::path::PathBuf;
 
@@ -108,8 +108,8 @@ impl Health {
         (health, facts)
     }
 
-    /// The volume's faults, the worst first. A refusal of the next mount is not among them.
-    pub fn faults(&self) -> Vec<Finding> {
+    /// The volume's faults, the worst first. A refusal of the next mount is not among them: see [`Self::refusal`].
+    fn faults(&self) -> Vec<Finding> {
         let all = [
             self.lvm(),
             self.suspended(),
@@ -133,37 +133,49 @@ impl Health {
         all.into_iter().flatten().collect()
     }
 
-    /// The worst fault in one word, or `ok`.
+    /// What is wrong with the volume itself: its faults, the worst first, and then a refusal of its next mount. That this
+    /// host or another node uses the volume is nothing wrong with it.
+    pub fn wrong(&self) -> Vec<Finding> {
+        let mut all = self.faults();
+        let is_used = self
+            .reason()
+            .is_some_and(|reason| reason.concern() == Concern::Host);
+        all.extend(self.refusal().filter(|_| !is_used));
+        all
+    }
+
+    /// What is wrong with the volume, in a few words, or `ok`.
     pub fn word(&self) -> String {
-        let worst = self.faults().into_iter().next();
+        let worst = self.wrong().into_iter().next();
         worst.map_or_else(|| OK.to_owned(), |worst| worst.word)
     }
 
-    /// Whether somebody should look at the volume: it is the driver's, and has a fault or would not mount.
+    /// Whether somebody should look at the volume: it is the driver's, and something is wrong with it or its next mount
+    /// is refused.
     pub fn is_unwell(&self) -> bool {
-        self.has_fault_or_refusal() && self.is_ours
-    }
-
-    /// Like [`Self::is_unwell`], but also for a volume that is not the driver's.
-    pub fn has_fault_or_refusal(&self) -> bool {
-        !self.faults().is_empty() || self.would_not_mount()
+        self.is_ours && (!self.faults().is_empty() || self.refusal().is_some())
     }
 
     /// Whether the metrics for alerts include the volume. They leave out a volume that is not the driver's and that has
     /// a fault or would not mount.
     pub fn is_in_metrics(&self) -> bool {
-        self.is_ours || !self.has_fault_or_refusal()
+        let would_mount = || {
+            self.verdict
+                .as_ref()
+                .is_none_or(|one| !one.would_not_mount())
+        };
+        self.is_ours || self.faults().is_empty() && would_mount()
     }
 
-    pub fn would_not_mount(&self) -> bool {
-        self.verdict.as_ref().is_some_and(Verdict::would_not_mount)
+    fn reason(&self) -> Option<&Reason> {
+        self.verdict.as_ref().and_then(Verdict::refusal)
     }
 
     /// All faults, and why the next mount is refused, each once.
     pub fn findings(&self) -> Vec<Finding> {
-        let refusal = self.verdict.as_ref().and_then(Verdict::refusal);
+        let refusal = self.reason();
         let is_said = |fault: &Finding| match fault.check {
-            "volume-health" => refusal.is_some_and(Reason::is_broken),
+            "volume-health" => refusal.is_some_and(|reason| reason.concern() == Concern::Broken),
             "larger-device" => matches!(refusal, Some(Reason::LargerDevice { .. })),
             "luks-header" => matches!(refusal, Some(Reason::Header { .. })),
             "pool-full" => matches!(refusal, Some(Reason::PoolFull { .. })),
@@ -175,26 +187,33 @@ impl Health {
             _ => false,
         };
         let faults = self.faults().into_iter().filter(|fault| !is_said(fault));
-        let all = faults.chain(self.next_mount());
+        let all = faults.chain(self.refusal());
         let all = all.map(|one| one.noted_unless(self.is_ours).on(&self.volume.id));
         all.collect()
     }
 
-    fn next_mount(&self) -> Option<Finding> {
+    /// Why the next mount is refused, if that is a fault. `None`: it is not refused, another node has the volume, or the
+    /// volume is not the driver's and nothing about it is broken.
+    fn refusal(&self) -> Option<Finding> {
         let verdict = self.verdict.as_ref()?;
         let reason = match &verdict.outcome {
             Outcome::Decided(decision) => decision.refusal()?,
-            Outcome::Tried(_, what) => return Some(refused(what)),
-            Outcome::Unknown(error) => return Some(Finding::warning("next-mount", error)),
+            Outcome::Tried(_, what) => return self.is_ours.then(|| refused(what)),
+            Outcome::Unknown(error) => {
+                let finding = Finding::warning("next-mount", error);
+                return Some(finding.word("not looked at"));
+            }
             Outcome::Repair(_) | Outcome::Busy(_) => return None,
         };
-        // That another node uses the volume is no fault. Errors of the filesystem are among the faults already.
-        let is_named = matches!(
-            reason,
-            Reason::HeldElsewhere(_) | Reason::FilesystemFailed(Place::Here(_), _)
-        );
+        // Errors of the filesystem are among the faults already.
+        let is_named =
+            self.failed.is_some() && matches!(reason, Reason::FilesystemFailed(Place::Here(_), _));
         // For a volume that is not the driver's, a refusal is no fault unless something is broken.
-        let is_well = is_named || !self.is_ours && !reason.is_broken();
+        let is_well = match reason.concern() {
+            Concern::OtherNode => true,
+            Concern::Broken => is_named,
+            Concern::Host | Concern::Pods => is_named || !self.is_ours,
+        };
         let words = if let Reason::PoolFull { pool, .. } = reason {
             // The pool has a finding of its own with the whole message.
             format!("the thin pool {pool} is full")
@@ -393,5 +412,6 @@ impl Health {
 }
 
 fn refused(words: &str) -> Finding {
-    Finding::failed("next-mount", format!("the next mount is refused: {words}"))
+    let finding = format!("the next mount is refused: {words}");
+    Finding::failed("next-mount", finding).word("would not mount")
 }

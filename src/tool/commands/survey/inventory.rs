@@ -316,11 +316,6 @@ impl<'a> Inventory<'a> {
             || self.has_call(&volume.id)
     }
 
-    /// From now on, treats the log as empty and does not read it, since a list must not take long.
-    pub fn forgo_log(&self) {
-        let _ = self.called.set(BTreeSet::new());
-    }
-
     /// Whether the log has a call about the volume. A log that cannot be read counts as empty: the command `log`
     /// reports that.
     fn has_call(&self, id: &LvId) -> bool {

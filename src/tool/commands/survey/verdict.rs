@@ -4,7 +4,7 @@ use anyhow::Error;
 use serde::{Serialize, Serializer};
 
 use driver::names::{LvId, Shown, folded};
-use driver::volume::{Content, Decision, Facts, Grow, Lvm, Making, Reason, lock};
+use driver::volume::{Concern, Content, Decision, Facts, Grow, Lvm, Making, Reason, lock};
 
 /// The result of a volume's next mount, as far as it can be known without mounting.
 #[derive(Debug)]
@@ -98,8 +98,13 @@ impl Verdict {
     /// Whether the next mount would be refused. False if the only reason is that another node has the volume, which is
     /// no fault.
     pub fn would_not_mount(&self) -> bool {
-        let is_elsewhere = matches!(self.refusal(), Some(Reason::HeldElsewhere(_)));
-        self.is_refused() && !is_elsewhere
+        self.is_refused() && !self.is_elsewhere()
+    }
+
+    /// Whether another node has the volume.
+    pub fn is_elsewhere(&self) -> bool {
+        let reason = self.refusal();
+        reason.is_some_and(|reason| reason.concern() == Concern::OtherNode)
     }
 
     /// Whether the next mount would succeed.
