@@ -224,6 +224,8 @@ fn metrics_and_alert_rules_are_what_prometheus_reads() {
         r#"flexvolume_lvm_pool_data_ratio{vg="vg",lv="data"} 0.975"#,
         r#"flexvolume_lvm_group_free_bytes{vg="vg"} 8"#,
         r#"flexvolume_lvm_volume_healthy{vg="vg",lv="data"} 0"#,
+        r#"flexvolume_lvm_findings{check="tools",severity="failed"} "#,
+        r#"flexvolume_lvm_findings{check="duplicate-groups",severity="failed"} 2"#,
         r#"flexvolume_lvm_calls_last_hour{call="mount",outcome="failed"} 1"#,
         r#"flexvolume_lvm_calls_last_hour{call="unmount",outcome="ok"} 1"#,
     ] {
@@ -238,6 +240,14 @@ fn metrics_and_alert_rules_are_what_prometheus_reads() {
         fs::read_to_string(dir.join("flexvolume-lvm.prom")).unwrap(),
         metrics
     );
+    // On a node where LVM does not answer, and whose config is broken, an alert has something to go by.
+    let without = Machine::new();
+    without.configure("attach = 1");
+    let (findings, code) = says(&without, &["metrics"]);
+    for check in ["config", "tools"] {
+        let sample = format!("flexvolume_lvm_findings{{check=\"{check}\",severity=\"failed\"}} ");
+        assert!(findings.contains(&sample) && code == 0, "{findings}");
+    }
     // A parser that is not ours.
     needs!("prometheus", "promtool");
     let promtool = |args: &[&str]| {

@@ -1,20 +1,21 @@
-//! `flexvolume-lvm metrics`: the facts of `status` and `log`, for Prometheus.
+//! `flexvolume-lvm metrics`: the facts of `status` and `log`, and the findings of `doctor`, for Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use strum::{EnumMessage, IntoStaticStr};
 
+use super::doctor::{LvmFacts, NodeFacts, findings};
 use super::log;
-use super::status::Line;
-use super::survey::{Inventory, NodeHealth, OK, Request, Verdict};
+use super::survey::{Health, Inventory, NodeHealth, OK, Request, Severity, Verdict, uids_of};
 use crate::files;
 use crate::output::Printed;
-use driver::config::Loaded;
+use driver::config::{Config, Loaded};
 use driver::host::Host;
+use driver::lvm::Volume;
 
 /// The least time that is allowed for reading devices. Mounted volumes need no reading.
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -34,20 +35,18 @@ enum Metric {
     CallsLastHour,
     /// The time that the longest call of the last hour took, in seconds.
     CallsLastHourLongestSeconds,
-    /// The time that all calls of the last hour took together, in seconds.
-    CallsLastHourSeconds,
     /// Size of the mounted filesystem, in bytes.
     FilesystemSizeBytes,
     /// The used space of the mounted filesystem, in bytes.
     FilesystemUsedBytes,
+    /// How many findings doctor has, by its check. Severity: failed, warning or note.
+    Findings,
     /// The free space of the volume group, in bytes.
     GroupFreeBytes,
     /// 1 if the health of the volume group is ok, as in status, else 0.
     GroupHealthy,
     /// Disks of the volume group that are missing.
     GroupMissingDisks,
-    /// Size of the volume group, in bytes.
-    GroupSizeBytes,
     /// 1 if the log of calls could be read, else 0.
     LogReadable,
     /// 1 if the next mount of the volume would be refused, else 0. Verdict and reason are those of check.
@@ -58,30 +57,28 @@ enum Metric {
     PoolMetadataRatio,
     /// How full the snapshot is: at 1 the snapshot is lost. A thin snapshot has no such sample.
     SnapshotRatio,
-    /// 1 if the volume is active, else 0.
-    VolumeActive,
     /// 1 if the health of the volume is ok, as in status, else 0.
     VolumeHealthy,
     /// Pods that have the volume.
     VolumePods,
-    /// Size of the volume, in bytes.
-    VolumeSizeBytes,
 }
 
 impl Metric {
     fn labels(self) -> &'static [&'static str] {
         match self {
             Self::BuildInfo => &["version"],
-            Self::CallsLastHour
-            | Self::CallsLastHourLongestSeconds
-            | Self::CallsLastHourSeconds => &["call", "outcome"],
-            Self::GroupFreeBytes
-            | Self::GroupHealthy
-            | Self::GroupMissingDisks
-            | Self::GroupSizeBytes => &["vg"],
+            Self::CallsLastHour | Self::CallsLastHourLongestSeconds => &["call", "outcome"],
+            Self::Findings => &["check", "severity"],
+            Self::GroupFreeBytes | Self::GroupHealthy | Self::GroupMissingDisks => &["vg"],
             Self::LogReadable => &[],
             Self::NextMountRefused => &["vg", "lv", "verdict", "reason"],
-            _ => &["vg", "lv"],
+            Self::FilesystemSizeBytes
+            | Self::FilesystemUsedBytes
+            | Self::PoolDataRatio
+            | Self::PoolMetadataRatio
+            | Self::SnapshotRatio
+            | Self::VolumeHealthy
+            | Self::VolumePods => &["vg", "lv"],
         }
     }
 }
@@ -119,16 +116,32 @@ impl Metrics {
 }
 
 /// `flexvolume-lvm metrics`: prints the metrics, or writes them into a file in `dir`. The file is replaced in one step,
-/// so that a reader always sees all metrics.
+/// so that a reader always sees all metrics. If LVM does not answer, a finding says so, and the metrics of volumes and
+/// groups are missing.
 pub fn run(host: &Host, config: &Loaded, dir: Option<&Path>) -> Result<Printed> {
-    let inventory = Inventory::take(host, config)?;
+    let inventory = Inventory::take(host, config);
     let mut metrics = Metrics::default();
     metrics.add(Metric::BuildInfo, &[env!("CARGO_PKG_VERSION")], 1.0);
-    let node = NodeHealth::of(&inventory);
-    add_groups(&mut metrics, &inventory, &node);
-    add_volumes(&mut metrics, &inventory);
-    add_lost(&mut metrics, &inventory, &node);
-    add_calls(&mut metrics, &inventory);
+    let facts = NodeFacts::ask(host, config, |is_mountable| {
+        let inventory = inventory.as_ref().map_err(|error| anyhow!("{error:#}"))?;
+        let longest = Some(inventory.patience(SHORTEST));
+        let request = |volume: &Volume| Request {
+            longest,
+            ..inventory.request(volume)
+        };
+        Ok(LvmFacts::of(inventory, |volume| {
+            is_mountable.then(|| request(volume))
+        }))
+    });
+    if let (Ok(inventory), Ok(lvm)) = (&inventory, &facts.lvm) {
+        add_groups(&mut metrics, inventory, &lvm.node);
+        for health in &lvm.volumes {
+            add_volume(&mut metrics, inventory, health);
+        }
+        add_lost(&mut metrics, inventory, &lvm.node);
+    }
+    add_findings(&mut metrics, &facts);
+    add_calls(&mut metrics, host, &config.config);
     let text = metrics.text();
     let Some(dir) = dir else {
         return Ok(Printed::text(text));
@@ -139,6 +152,10 @@ pub fn run(host: &Host, config: &Loaded, dir: Option<&Path>) -> Result<Printed> 
     Ok(Printed::default())
 }
 
+fn flag(yes: bool) -> f64 {
+    f64::from(u8::from(yes))
+}
+
 #[allow(clippy::cast_precision_loss)] // every sample is a float
 fn add_groups(metrics: &mut Metrics, inventory: &Inventory, node: &NodeHealth) {
     for vg in node.silent.keys() {
@@ -146,10 +163,8 @@ fn add_groups(metrics: &mut Metrics, inventory: &Inventory, node: &NodeHealth) {
     }
     for group in &inventory.groups {
         let is_well = node.group(inventory, group).word() == OK;
-        let healthy = f64::from(u8::from(is_well));
-        metrics.add(Metric::GroupHealthy, &[&group.name], healthy);
+        metrics.add(Metric::GroupHealthy, &[&group.name], flag(is_well));
         for (name, value) in [
-            (Metric::GroupSizeBytes, group.size.get()),
             (Metric::GroupFreeBytes, group.free.get()),
             (Metric::GroupMissingDisks, group.missing),
         ] {
@@ -159,49 +174,52 @@ fn add_groups(metrics: &mut Metrics, inventory: &Inventory, node: &NodeHealth) {
 }
 
 #[allow(clippy::cast_precision_loss)]
-fn add_volumes(metrics: &mut Metrics, inventory: &Inventory) {
-    let longest = Some(inventory.patience(SHORTEST));
-    for volume in &inventory.volumes {
-        let (line, _) = Line::of(inventory, volume, longest);
-        let labels = [volume.id.vg().as_str(), volume.id.lv().as_str()];
-        let flag = |yes| f64::from(u8::from(yes));
-        metrics.add(Metric::VolumeSizeBytes, &labels, line.size_bytes as f64);
-        if line.is_in_metrics {
-            metrics.add(Metric::VolumeHealthy, &labels, flag(line.health == OK));
-        }
-        if volume.is_pool() {
-            let percents = [
-                (Metric::PoolDataRatio, line.data_percent),
-                (Metric::PoolMetadataRatio, line.metadata_percent),
-            ];
-            for (name, percent) in percents {
-                if let Some(percent) = percent {
-                    metrics.add(name, &labels, percent / 100.0);
-                }
-            }
-        }
-        if let Some(percent) = line.data_percent.filter(|_| volume.is_thick_snapshot()) {
-            metrics.add(Metric::SnapshotRatio, &labels, percent / 100.0);
-        }
-        let Some(verdict) = &line.next_mount else {
-            continue;
-        };
-        metrics.add(Metric::VolumeActive, &labels, flag(line.active));
-        metrics.add(Metric::VolumePods, &labels, line.pods.len() as f64);
-        if line.is_in_metrics {
-            let [vg, lv] = labels;
-            let labels = [vg, lv, verdict.word(), verdict.why().unwrap_or_default()];
-            metrics.add(Metric::NextMountRefused, &labels, flag(is_refused(&line)));
-        }
-        for (name, bytes) in [
-            (Metric::FilesystemSizeBytes, line.fs_bytes),
-            (Metric::FilesystemUsedBytes, line.fs_used_bytes),
-        ] {
-            if let Some(bytes) = bytes {
-                metrics.add(name, &labels, bytes as f64);
-            }
+fn add_volume(metrics: &mut Metrics, inventory: &Inventory, health: &Health) {
+    let volume = &health.volume;
+    let labels = [volume.id.vg().as_str(), volume.id.lv().as_str()];
+    if health.is_in_metrics() {
+        metrics.add(Metric::VolumeHealthy, &labels, flag(health.word() == OK));
+    }
+    let percents = [
+        (Metric::PoolDataRatio, volume.data_percent, volume.is_pool()),
+        (
+            Metric::PoolMetadataRatio,
+            volume.metadata_percent,
+            volume.is_pool(),
+        ),
+        (
+            Metric::SnapshotRatio,
+            volume.data_percent,
+            volume.is_thick_snapshot(),
+        ),
+    ];
+    for (name, percent, is_its) in percents {
+        if let Some(percent) = percent.filter(|_| is_its) {
+            metrics.add(name, &labels, percent / 100.0);
         }
     }
+    if let Some(verdict) = health.verdict.as_ref().filter(|_| health.is_in_metrics()) {
+        add_verdict(metrics, verdict);
+    }
+    if volume.is_pool() {
+        return;
+    }
+    let device = inventory.device(volume);
+    let mounts = device.map(|device| inventory.mounts(device));
+    let pods = uids_of(&mounts.unwrap_or_default()).len();
+    metrics.add(Metric::VolumePods, &labels, pods as f64);
+    let readable = device.filter(|_| health.suspended.is_none());
+    if let Some(space) = readable.and_then(|device| inventory.space(device)) {
+        metrics.add(Metric::FilesystemSizeBytes, &labels, space.bytes as f64);
+        metrics.add(Metric::FilesystemUsedBytes, &labels, space.used as f64);
+    }
+}
+
+fn add_verdict(metrics: &mut Metrics, verdict: &Verdict) {
+    let [vg, lv] = [verdict.id.vg().as_str(), verdict.id.lv().as_str()];
+    let labels = [vg, lv, verdict.word(), verdict.why().unwrap_or_default()];
+    let is_refused = flag(verdict.would_not_mount());
+    metrics.add(Metric::NextMountRefused, &labels, is_refused);
 }
 
 /// Adds the volumes of pods that LVM does not list any more, with the metrics that alerts use.
@@ -210,28 +228,31 @@ fn add_lost(metrics: &mut Metrics, inventory: &Inventory, node: &NodeHealth) {
     for id in &node.lost {
         let labels = [id.vg().as_str(), id.lv().as_str()];
         let pods = inventory.pods_of(id).len();
-        metrics.add(Metric::VolumeActive, &labels, 1.0);
         metrics.add(Metric::VolumeHealthy, &labels, 0.0);
         metrics.add(Metric::VolumePods, &labels, pods as f64);
-        let (verdict, _) = inventory.verdict(id, Request::default());
-        let [vg, lv] = labels;
-        let labels = [vg, lv, verdict.word(), verdict.why().unwrap_or_default()];
-        let is_refused = f64::from(u8::from(verdict.would_not_mount()));
-        metrics.add(Metric::NextMountRefused, &labels, is_refused);
+        add_verdict(metrics, &inventory.verdict(id, Request::default()).0);
     }
 }
 
-fn is_refused(line: &Line) -> bool {
-    line.next_mount
-        .as_ref()
-        .is_some_and(Verdict::would_not_mount)
+fn add_findings(metrics: &mut Metrics, facts: &NodeFacts) {
+    let mut counts: BTreeMap<(&str, Severity), f64> = BTreeMap::new();
+    let findings = findings(facts);
+    for one in findings.iter().filter(|one| one.severity != Severity::Ok) {
+        // Doctor's finding that it did not read all volumes is none of these metrics, which read for a second only.
+        if one.check != "volumes" {
+            *counts.entry((one.check, one.severity)).or_default() += 1.0;
+        }
+    }
+    for ((check, severity), count) in counts {
+        metrics.add(Metric::Findings, &[check, severity.into()], count);
+    }
 }
 
 /// Adds the calls of the last hour. They are gauges, not counters, since old entries vanish from the log.
 #[allow(clippy::cast_precision_loss)]
-fn add_calls(metrics: &mut Metrics, inventory: &Inventory) {
-    let calls = log::since(inventory.host, inventory.config, CALLS);
-    metrics.add(Metric::LogReadable, &[], f64::from(u8::from(calls.is_ok())));
+fn add_calls(metrics: &mut Metrics, host: &Host, config: &Config) {
+    let calls = log::since(host, config, CALLS);
+    metrics.add(Metric::LogReadable, &[], flag(calls.is_ok()));
     let mut by_outcome: BTreeMap<(String, &str), Vec<u64>> = BTreeMap::new();
     for call in calls.unwrap_or_default() {
         let outcome = call.outcome();
@@ -242,11 +263,8 @@ fn add_calls(metrics: &mut Metrics, inventory: &Inventory) {
     }
     for ((call, outcome), took) in &by_outcome {
         let longest = took.iter().max().copied().unwrap_or_default() as f64;
-        // A float, since a sum of integers could overflow: others may have written entries of the log.
-        let all: f64 = took.iter().map(|took| *took as f64).sum();
         for (name, value) in [
             (Metric::CallsLastHour, took.len() as f64),
-            (Metric::CallsLastHourSeconds, all / 1000.0),
             (Metric::CallsLastHourLongestSeconds, longest / 1000.0),
         ] {
             metrics.add(name, &[call, outcome], value);

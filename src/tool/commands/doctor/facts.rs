@@ -44,7 +44,8 @@ pub struct LvmFacts {
 }
 
 impl NodeFacts {
-    pub fn ask(host: &Host, loaded: &Loaded) -> Self {
+    /// Asks the host, and takes LVM's answers from `lvm`, which gets to know whether the next mounts can be judged.
+    pub fn ask(host: &Host, loaded: &Loaded, lvm: impl FnOnce(bool) -> Result<LvmFacts>) -> Self {
         let (kernel, config) = (host.kernel, &loaded.config);
         let lock_problem = lock_problem(host);
         let own_dir = own_dir();
@@ -54,7 +55,7 @@ impl NodeFacts {
         let distrusted = there.into_iter();
         let distrusted =
             distrusted.filter_map(|tool| Some((tool, host.tools.lacks(tool)?.to_string())));
-        let lvm = LvmFacts::ask(host, loaded, lock_problem.is_none());
+        let lvm = lvm(lock_problem.is_none() && loaded.problem.is_none());
         Self {
             config: config.clone(),
             config_problem: loaded.problem.clone(),
@@ -113,31 +114,34 @@ fn lock_problem(host: &Host) -> Option<String> {
 pub const LONGEST: Duration = Duration::from_secs(10);
 
 impl LvmFacts {
-    /// Asks LVM, and looks at all volumes. Fails if LVM does not answer. `can_lock`: whether the driver can lock
-    /// volumes. If not, their next mounts are not judged.
-    fn ask(host: &Host, loaded: &Loaded, can_lock: bool) -> Result<Self> {
+    /// Looks at all volumes. `request`: how to look at a volume for the verdict on its next mount. `None`: there is no
+    /// verdict.
+    pub fn of<'a>(inventory: &Inventory, request: impl Fn(&Volume) -> Option<Request<'a>>) -> Self {
+        let look = |volume| Health::of(inventory, volume, request(volume)).0;
+        let volumes = inventory.volumes.iter().map(look).collect();
+        let node = NodeHealth::of(inventory);
+        // Groups with other names are left out, since no pod can name them.
+        let named = inventory.groups.iter();
+        let named = named.filter(|group| VgName::parse(&group.name).is_ok());
+        let groups = named.map(|group| node.group(inventory, group));
+        Self {
+            volumes,
+            groups: groups.collect(),
+            node,
+        }
+    }
+
+    /// Asks LVM, and looks at all volumes, for `doctor`. Fails if LVM does not answer.
+    pub fn ask(host: &Host, loaded: &Loaded, is_mountable: bool) -> Result<Self> {
         let inventory = Inventory::take(host, loaded)?;
-        let is_mountable = can_lock && loaded.problem.is_none();
-        let look = |volume: &Volume| {
-            let request = Request {
+        Ok(Self::of(&inventory, |volume| {
+            is_mountable.then(|| Request {
                 longest: Some(LONGEST),
                 // A volume that is not the driver's is not read: only what is broken is reported.
                 unread: !inventory.is_ours(volume),
                 ..inventory.request(volume)
-            };
-            Health::of(&inventory, volume, is_mountable.then_some(request)).0
-        };
-        let volumes = inventory.volumes.iter().map(look).collect();
-        let node = NodeHealth::of(&inventory);
-        // Groups with other names are left out, since no pod can name them.
-        let named = inventory.groups.iter();
-        let named = named.filter(|group| VgName::parse(&group.name).is_ok());
-        let groups = named.map(|group| node.group(&inventory, group));
-        Ok(Self {
-            volumes,
-            groups: groups.collect(),
-            node,
-        })
+            })
+        }))
     }
 
     /// Whether a group is on this node's disks, even if LVM gave no answer about it.

@@ -22,6 +22,10 @@ impl Findings {
         }
     }
 
+    pub fn iter(&self) -> impl Iterator<Item = &Finding> {
+        self.0.iter()
+    }
+
     /// Keeps warnings and failures only.
     pub fn keep_unwell(&mut self) {
         self.0.retain(Finding::is_unwell);

@@ -17,8 +17,8 @@ use crate::commands::survey::{Finding, GroupHealth, Health};
 use crate::output::{self, Printed};
 use driver::config::Loaded;
 use driver::host::Host;
-use facts::{LvmFacts, NodeFacts};
-use findings::Findings;
+pub use facts::{LvmFacts, NodeFacts};
+pub use findings::Findings;
 
 /// A check of the node.
 type OfNode = fn(&NodeFacts) -> Vec<Finding>;
@@ -40,7 +40,9 @@ const OF_LVM: [OfLvm; 2] = [groups::config, groups::left_out];
 
 /// `quiet`: prints only warnings and failures.
 pub fn run(host: &Host, config: &Loaded, json: bool, quiet: bool) -> Result<Printed> {
-    let facts = NodeFacts::ask(host, config);
+    let facts = NodeFacts::ask(host, config, |is_mountable| {
+        LvmFacts::ask(host, config, is_mountable)
+    });
     let mut findings = findings(&facts);
     if quiet {
         findings.keep_unwell();
@@ -48,7 +50,8 @@ pub fn run(host: &Host, config: &Loaded, json: bool, quiet: bool) -> Result<Prin
     findings.printed(json, output::width())
 }
 
-fn findings(facts: &NodeFacts) -> Findings {
+/// All findings about a node.
+pub fn findings(facts: &NodeFacts) -> Findings {
     let mut findings = Findings::default();
     for check in OF_NODE {
         findings.add(check(facts));

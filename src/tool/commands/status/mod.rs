@@ -4,8 +4,6 @@
 mod row;
 mod tree;
 
-pub use row::Line;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::Duration;
@@ -22,7 +20,7 @@ use driver::config::Loaded;
 use driver::host::{Host, own_name};
 use driver::lvm::{KeptAway, Volume};
 use driver::names::LvId;
-use row::{Cells, TITLES};
+use row::{Cells, Line, TITLES};
 
 /// The least time that the list has for reading devices. Mounted and inactive volumes need no reading.
 const SHORTEST: Duration = Duration::from_millis(400);

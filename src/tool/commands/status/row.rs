@@ -31,8 +31,6 @@ pub struct Line {
     is_failed: bool,
     /// Whether somebody should look at the volume.
     pub unwell: bool,
-    #[serde(skip)]
-    pub is_in_metrics: bool,
     /// The origin, if this volume is a snapshot.
     pub snapshot_of: Option<String>,
     pub data_percent: Option<f64>,
@@ -110,7 +108,6 @@ impl Line {
             fs_bytes: space.as_ref().map(|space| space.bytes),
             fs_used_bytes: space.as_ref().map(|space| space.used),
             unwell: health.is_unwell(),
-            is_in_metrics: health.is_in_metrics(),
             health: health.word(),
             is_failed: wrong
                 .first()

@@ -7,8 +7,9 @@ use driver::names::{Shown, folded};
 /// The word for a volume or a group with which nothing is wrong.
 pub const OK: &str = "ok";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Severity {
     Ok,
     /// Worth knowing, but nobody can repair it. It does not change the exit code.
