@@ -17,7 +17,7 @@ pub(crate) use act::{
 };
 pub use decide::{
     Concern, Content, Decision, Doubt, Elsewhere, Facts, Grow, Lvm, Making, Openers, Permit, Place,
-    Purpose, Reason, Refusal, User, Uses, Wish, extend_pool, not_active, repair_pool,
+    Purpose, Reason, Refusal, User, Uses, Wish, Word, extend_pool, not_active, repair_pool,
     require_header, require_lease, require_no_fault, require_opened, require_sound, users, wider,
 };
 pub use device::{Device, Inside, Pinned};

@@ -62,6 +62,11 @@ Exit codes:
   2  the command line is wrong, or only root may do that
   3  there are warnings only";
 
+pub const EXPLAIN: &str = "\
+Examples:
+  flexvolume-lvm explain no-room    why, and what helps
+  flexvolume-lvm explain            all words";
+
 pub const METRICS: &str = "\
 Examples:
   flexvolume-lvm metrics    the metrics, on standard output

@@ -6,6 +6,7 @@ use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use super::help;
+use crate::commands::explain::{self, Topic};
 use crate::commands::{check, doctor, log, metrics, operator, status};
 use crate::install;
 use crate::output::Printed;
@@ -36,9 +37,8 @@ pub fn command() -> clap::Command {
 }
 
 const BELOW: &str = "\
-A broken config.toml is found by `check --config`. `COMMAND --help` has options,
-examples and exit codes, `--help` all else, `help call-outs` how kubelet calls
-the driver, `--version` the version.";
+`COMMAND --help` has options, examples and exit codes, `--help` all else, and
+`help call-outs` how kubelet calls the driver. `check --config` reads a config.";
 
 // At most 80 columns wide: clap does not wrap lines that are indented.
 const MORE: &str = "\
@@ -96,6 +96,16 @@ pub enum Task {
         #[arg(long)]
         json: bool,
     },
+    /// What a word in brackets means, and what helps
+    ///
+    /// A refusal ends with such a word, such as [no-room]. The text is that of docs/on-call.md. Without a word, the
+    /// command lists all words.
+    #[command(after_long_help = help::EXPLAIN)]
+    Explain {
+        /// The word, such as no-room
+        #[arg(value_parser = Topic::parse)]
+        word: Option<Topic>,
+    },
     /// The facts of `status` and `log` for Prometheus
     ///
     /// With --textfile, the command writes them into a file for `node_exporter`'s textfile collector. Run it once a
@@ -148,7 +158,7 @@ impl Task {
     /// Whether the command asks LVM, which only root may do.
     pub fn needs_root(&self) -> bool {
         match self {
-            Self::Log(_) | Self::Install(_) | Self::Uninstall(_) => false,
+            Self::Log(_) | Self::Explain { .. } | Self::Install(_) | Self::Uninstall(_) => false,
             Self::Check(check) => check.config.is_none(),
             _ => true,
         }
@@ -162,6 +172,7 @@ pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Resu
         Task::Log(args) => log::run(host, &loaded.config, args),
         Task::Doctor { quiet, json } => doctor::run(host, loaded, *json, *quiet),
         Task::Check(args) => check::run(host, loaded, args),
+        Task::Explain { word } => Ok(explain::run(*word)),
         Task::Metrics { textfile } => metrics::run(host, loaded, textfile.as_deref()),
         Task::Adopt { volume } => operator::adopt(writing, loaded, volume),
         Task::AllowFormat { volume, yes } => operator::allow_format(writing, loaded, volume, *yes),

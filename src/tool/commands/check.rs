@@ -323,6 +323,9 @@ fn in_steps(report: &CheckReport) -> String {
             None => count(report),
         };
         text.push_str(&indented(&result, 2, width()));
+        if let Some(see) = verdict.see() {
+            text.push_str(&indented(&format!("see: `{see}`"), 2, width()));
+        }
     }
     let faults = report.volumes.iter().flat_map(|one| &one.faults);
     for finding in faults.chain(&report.beside_volumes) {

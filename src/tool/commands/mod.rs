@@ -3,6 +3,7 @@
 pub mod check;
 pub mod config;
 pub mod doctor;
+pub mod explain;
 pub mod idle;
 pub mod log;
 pub mod metrics;

@@ -75,7 +75,7 @@ impl Cached {
 
     /// Runs those lines of the page that have no `without`, as somebody types them: a line that fails stops nothing.
     fn as_the_page_says(&self, without: &str) {
-        let blocks = page::blocks(section(PAGE, "4. More on some of them"), "sh");
+        let blocks = page::blocks(section(PAGE, "5. More on some of them"), "sh");
         let mut blocks = blocks.iter();
         let block = blocks.find(|block| block.contains("--uncache")).unwrap();
         let words = [("VG", self.name), ("LV", self.lv), ("NAME", "fast")];

@@ -1,7 +1,7 @@
 //! Disks that are lost in the middle of something, or whose beginning was overwritten. LVM calls a volume partial, or knows
 //! it no more, and all its data is there.
 
-use crate::page::blocks;
+use crate::page::{about, blocks};
 use crate::prelude::*;
 
 const PAGE: &str = include_str!("../../../docs/on-call.md");
@@ -26,8 +26,7 @@ fn a_volume_whose_snapshot_is_lost_keeps_its_data_by_what_the_page_says() {
         &volume,
         &["had only a snapshot of the volume, `lvremove` that"],
     );
-    let row = PAGE.lines().find(|line| line.starts_with("| `partial` |"));
-    let row = row.unwrap().replace('`', "\n");
+    let row = about(PAGE, "partial").replace('`', "\n");
     let removes = told(&row, "lvremove ").replace("VG/SNAPSHOT", "snaplost/earlier");
     agreeing(&removes);
     node.finds(&volume, "kept");
@@ -51,8 +50,7 @@ fn a_disk_whose_beginning_was_overwritten_is_known_again_by_what_the_page_says()
         put(&disk.path(), 0, &[0; 16 << 10]);
         sh("pvscan -qq --cache");
         node.refuses_mount(&other, &[word]);
-        let row = format!("| `{}` |", word.trim_matches(['[', ']']));
-        let row = PAGE.lines().find(|line| line.starts_with(&row)).unwrap();
+        let row = about(PAGE, word.trim_matches(['[', ']']));
         let repairs = told(&row.replace('`', "\n"), "pvck --repair ").to_owned();
         agreeing(
             &repairs

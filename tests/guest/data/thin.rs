@@ -71,7 +71,7 @@ fn a_pool_of_which_lvm_has_older_metadata_gets_the_newest_by_what_the_page_says(
     let (_, number) = refused.message.split_once("transaction_id is ").unwrap();
     let number = number.split(',').next().unwrap();
 
-    let blocks = page::blocks(section(PAGE, "4. More on some of them"), "sh");
+    let blocks = page::blocks(section(PAGE, "5. More on some of them"), "sh");
     let mut blocks = blocks.iter();
     let block = blocks
         .find(|block| block.contains("transaction_id"))

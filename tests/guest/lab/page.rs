@@ -6,6 +6,12 @@ pub fn section<'a>(page: &'a str, heading: &str) -> &'a str {
     rest.split("\n## ").next().unwrap()
 }
 
+/// What docs/on-call.md says about the word of a refusal.
+pub fn about<'a>(page: &'a str, word: &str) -> &'a str {
+    let (_, rest) = page.split_once(&format!("\n### {word}\n")).unwrap();
+    rest.split("\n##").next().unwrap()
+}
+
 /// The code blocks of this language, without the indentation of a list.
 pub fn blocks(text: &str, language: &str) -> Vec<String> {
     let begin = format!("{language}\n");

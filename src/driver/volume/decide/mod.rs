@@ -21,6 +21,7 @@ mod tests;
 mod users;
 mod uses;
 mod wish;
+mod words;
 
 pub use advice::{extend_pool, not_active, repair_pool, same_name_advice, wider, writable_again};
 pub use decision::{Decision, Grow, Level, Making, Mount};
@@ -32,7 +33,7 @@ pub use facts::{
 };
 pub use listed::is_known_inactive;
 pub use permit::Permit;
-pub use reason::{Concern, Reason, Refusal};
+pub use reason::{Concern, Reason, Refusal, Word};
 pub use rules::{decide, require_lease, require_sound};
 pub use space::require_no_fault;
 pub use users::{User, require_no_writer, users};

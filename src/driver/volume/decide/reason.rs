@@ -28,9 +28,13 @@ pub struct Needed {
     pub short: Option<ShortDisk>,
 }
 
-#[derive(Debug, Clone, PartialEq, strum::IntoStaticStr)]
-#[cfg_attr(test, derive(strum::VariantNames))]
-#[strum(serialize_all = "kebab-case")] // a stable word for each, for programs
+#[derive(Debug, Clone, PartialEq, strum::EnumDiscriminants)]
+#[strum_discriminants(name(Word))]
+#[strum_discriminants(
+    doc = "A [`Reason`] in one word. The word is stable, for programs, and the key of all that is said about the reason."
+)]
+#[strum_discriminants(derive(strum::EnumIter, strum::EnumString, strum::IntoStaticStr))]
+#[strum_discriminants(strum(serialize_all = "kebab-case"))]
 pub enum Reason {
     NotAllowed(String),
     NotItsDevice(String),
@@ -156,7 +160,7 @@ pub enum Reason {
     /// A LUKS2 header would leave no room for a filesystem.
     TooSmall(Bytes),
     /// `found` is on the volume instead of the recorded LUKS2 header.
-    #[strum(serialize = "luks-header")]
+    #[strum_discriminants(strum(serialize = "luks-header"))]
     Header {
         recorded: String,
         found: String,
@@ -194,8 +198,14 @@ pub enum Reason {
     BlankReadOnly,
     BeingRead(Vec<Opener>),
     /// The one reason that a permission to format overrules.
-    #[strum(serialize = "signs-of-data")]
+    #[strum_discriminants(strum(serialize = "signs-of-data"))]
     Doubts(Vec<Doubt>),
+}
+
+impl From<&Reason> for &'static str {
+    fn from(reason: &Reason) -> Self {
+        Word::from(reason).into()
+    }
 }
 
 /// What a refusal concerns, for the judgement of a volume's health.
@@ -290,7 +300,7 @@ impl Reason {
     }
 }
 
-/// A refusal as an error of the call. The message ends with the reason's word, which names a row of docs/on-call.md.
+/// A refusal as an error of the call. The message ends with the reason's word, a heading of docs/on-call.md.
 #[derive(Debug)]
 pub struct Refusal {
     message: String,

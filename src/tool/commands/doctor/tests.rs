@@ -325,6 +325,7 @@ const RUN: &[(&str, &str)] = &[
     ("pvs -a", "it only looks"),
     ("dmesg", "it only looks"),
     ("lvm check ", "it only looks"),
+    ("lvm explain ", "it only looks"),
     ("lvextend --resizefs ", "tests/guest/doctor/faults.rs"),
     ("lvextend --extents +20%ORIGIN ", "tests/guest/doctor/faults.rs"),
     ("lvextend --size ", "tests/guest/doctor/faults.rs"),

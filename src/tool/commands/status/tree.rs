@@ -213,6 +213,7 @@ fn in_words(story: &Story) -> String {
                 None => bold(verdict.short()),
             },
         ));
+        rows.extend(verdict.see().map(|see| ("See", see)));
         rows.extend(verdict.steps.iter().map(|step| ("", format!("  {step}"))));
     }
     let rows: Vec<Vec<String>> = rows

@@ -198,7 +198,7 @@ impl Health {
         let verdict = self.verdict.as_ref()?;
         let reason = match &verdict.outcome {
             Outcome::Decided(decision) => decision.refusal()?,
-            Outcome::Tried(_, what) => return self.is_ours.then(|| refused(what)),
+            Outcome::Tried(_, what) => return self.is_ours.then(|| refused(verdict, what)),
             Outcome::Unknown(error) => {
                 let finding = Finding::warning("next-mount", error);
                 return Some(finding.word("not looked at"));
@@ -220,7 +220,7 @@ impl Health {
         } else {
             reason.message(&self.volume.id)
         };
-        (!is_well).then(|| refused(&format!("{words} [{}]", verdict.short())))
+        (!is_well).then(|| refused(verdict, &words))
     }
 
     fn lvm(&self) -> Option<Finding> {
@@ -411,7 +411,11 @@ impl Health {
     }
 }
 
-fn refused(words: &str) -> Finding {
-    let finding = format!("the next mount is refused: {words}");
-    Finding::failed("next-mount", finding).word("would not mount")
+fn refused(verdict: &Verdict, words: &str) -> Finding {
+    let finding = format!("the next mount is refused: {words} [{}]", verdict.short());
+    let finding = Finding::failed("next-mount", finding).word("would not mount");
+    match verdict.see() {
+        Some(see) => finding.run(see),
+        None => finding,
+    }
 }

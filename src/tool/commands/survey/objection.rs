@@ -3,12 +3,13 @@
 
 use super::look::Request;
 use super::verdict::Outcome;
+use crate::commands::explain::Topic;
 use driver::crypt::{require_dm_crypt, require_key_file};
 use driver::fs::{self, Condition, IF_E2FSCK_IS_OLD};
 use driver::host::Host;
 use driver::names::Shown;
 use driver::options::Options;
-use driver::volume::{Content, Decision, Facts, Making, Subject};
+use driver::volume::{Content, Decision, Facts, Making, Subject, Word};
 
 /// The objection to the decided mount: what the node lacks, or else, if the request says so, the errors that e2fsck
 /// finds.
@@ -47,12 +48,12 @@ fn lack(subject: Subject, options: Option<&Options>, decision: &Decision) -> Opt
     for tool in tools.into_iter().chain(mkfs) {
         if let Some(why) = host.tools.lacks(&tool) {
             let words = format!("{id} cannot be mounted: {why}");
-            return Some(Outcome::Tried("no-tool", words));
+            return Some(Outcome::Tried(Topic::NoTool, words));
         }
     }
     if let (true, Err(lack)) = (is_encrypted, require_dm_crypt(host.kernel)) {
         let words = format!("{id} cannot be mounted: {lack}");
-        return Some(Outcome::Tried("no-tool", words));
+        return Some(Outcome::Tried(Topic::NoTool, words));
     }
     let has_secret = options.is_some_and(|options| options.passphrase.is_some());
     let key = config
@@ -61,7 +62,7 @@ fn lack(subject: Subject, options: Option<&Options>, decision: &Decision) -> Opt
     let problem = require_key_file(key).err()?;
     let key = key.shown();
     let words = format!("{id} cannot be mounted: reading the key_file {key}: {problem}");
-    Some(Outcome::Tried("no-key", words))
+    Some(Outcome::Tried(Topic::Refusal(Word::NoKey), words))
 }
 
 /// The objection of e2fsck, if the mount runs e2fsck: the filesystem has errors, or e2fsck cannot check it.
@@ -84,7 +85,7 @@ fn tried(host: &Host, facts: &Facts, decision: &Decision) -> Option<Outcome> {
                 "checking the filesystem of {id}; {IF_E2FSCK_IS_OLD}; if the filesystem has errors, `e2fsck -n {path}` \
                  lists them: {error}"
             );
-            Some(Outcome::Tried("fsck", words))
+            Some(Outcome::Tried(Topic::Fsck, words))
         }
     }
 }

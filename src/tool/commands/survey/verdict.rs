@@ -3,6 +3,8 @@
 use anyhow::Error;
 use serde::{Serialize, Serializer};
 
+use crate::commands::explain::Topic;
+use driver::host::own_name;
 use driver::names::{LvId, Shown, folded};
 use driver::volume::{Concern, Content, Decision, Facts, Grow, Lvm, Making, Reason, lock};
 
@@ -20,9 +22,9 @@ pub enum Outcome {
     Decided(Decision),
     /// The faults of an ext. The next mount repairs them if `e2fsck -p` can.
     Repair(String),
-    /// The mount would fail: a tool or key is missing, or e2fsck cannot check the filesystem. The fields: a stable
-    /// word, and the message.
-    Tried(&'static str, String),
+    /// The mount would fail: a tool or key is missing, or e2fsck cannot check the filesystem. The fields: the word, and
+    /// the message.
+    Tried(Topic, String),
     /// A call works on the volume just now.
     Busy(String),
     /// Looking at the volume failed.
@@ -149,13 +151,23 @@ impl Verdict {
 
     /// Why the next mount is refused: a stable word. `None`: it is not refused.
     pub fn why(&self) -> Option<&'static str> {
+        self.topic().map(Topic::word)
+    }
+
+    fn topic(&self) -> Option<Topic> {
         match &self.outcome {
-            Outcome::Unknown(_) => Some("not-looked-at"),
-            Outcome::Tried(tool, _) => Some(tool),
+            Outcome::Unknown(_) => Some(Topic::NotLookedAt),
+            Outcome::Tried(topic, _) => Some(*topic),
             Outcome::Decided(_) | Outcome::Repair(_) | Outcome::Busy(_) => {
-                self.refusal().map(Into::into)
+                self.refusal().map(|reason| Topic::Refusal(reason.into()))
             }
         }
+    }
+
+    /// The command that explains the word of a refusal.
+    pub fn see(&self) -> Option<String> {
+        let word = self.why()?;
+        Some(format!("{} explain {word}", own_name()))
     }
 
     /// The verdict in one word, for a list. If there is a reason, this is the reason's word, since `wrong-type` says

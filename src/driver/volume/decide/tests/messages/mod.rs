@@ -1,5 +1,4 @@
-//! Compares each [`Reason`] with the files that have its word or its message: messages.txt, docs/on-call.md and
-//! docs/schemas/reason.json.
+//! Compares each [`Reason`] with the files that have its word or its message: messages.txt and docs/schemas/reason.json.
 //!
 //! `FLEXVOLUME_LVM_WRITE=1 cargo test --lib messages` writes these files instead.
 
@@ -9,12 +8,12 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
-use strum::VariantNames;
+use strum::IntoEnumIterator;
 
 use crate::host::own_name;
+use crate::names::LvId;
 use crate::names::hostile::{has_lines, hostile};
-use crate::names::{FsType, LvId};
-use crate::volume::decide::reason::Reason;
+use crate::volume::decide::reason::Word;
 use samples::samples;
 
 /// Each reason's word, with its messages.
@@ -23,7 +22,7 @@ fn messages() -> Vec<(&'static str, Vec<String>)> {
     let mut all: Vec<(&str, Vec<String>)> = Vec::new();
     for reason in samples(&str::to_owned) {
         let message = reason.message(&id).replace(&own_name(), "lvm");
-        let word = reason.into();
+        let word = (&reason).into();
         match all.last_mut() {
             Some((last, messages)) if *last == word => messages.push(message),
             _ => all.push((word, vec![message])),
@@ -46,10 +45,14 @@ fn same_or_written(file: &str, text: &str) {
     );
 }
 
+fn all_words() -> Vec<&'static str> {
+    Word::iter().map(Into::into).collect()
+}
+
 #[test]
 fn each_reason_has_a_sample() {
     let words: Vec<&str> = messages().into_iter().map(|(word, _)| word).collect();
-    assert_eq!(words, Reason::VARIANTS);
+    assert_eq!(words, all_words());
 }
 
 proptest! {
@@ -89,62 +92,12 @@ fn each_message_is_the_one_in_the_file() {
     );
 }
 
-/// The beginning of a message, up to its first punctuation mark, with a placeholder for each value.
-fn beginning(message: &str) -> String {
-    let end = ["; ", ": ", ". "]
-        .iter()
-        .filter_map(|stop| message.find(stop))
-        .min();
-    let first = &message[..end.unwrap_or(message.len())];
-    let words = first.split(' ').map(|word| {
-        let value = word.trim_matches(|c| ",()`".contains(c));
-        if value.contains('7') || FsType::parse(value).is_ok() {
-            word.replace(value, "…")
-        } else {
-            word.to_owned()
-        }
-    });
-    let text = words.collect::<Vec<_>>().join(" ").replace("… GiB", "…");
-    text.replace("… …", "…")
-}
-
-/// The text as code in Markdown.
-fn span(text: &str) -> String {
-    if text.contains('`') {
-        format!("`` {text} ``")
-    } else {
-        format!("`{text}`")
-    }
-}
-
-#[test]
-fn the_page_for_who_is_on_call_has_each_reason_with_its_message() {
-    const PAGE: &str = "../../docs/on-call.md";
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE)).unwrap();
-    let head = "| word | the message | why | what helps |\n|---|---|---|---|\n";
-    let (before, rest) = page.split_once(head).unwrap();
-    let (table, after) = rest.split_once("\n\n").unwrap();
-    let rows = messages().into_iter().map(|(word, messages)| {
-        let beginnings = messages.iter().map(|one| beginning(one));
-        let mut spans: Vec<String> = beginnings.map(|text| span(&text)).collect();
-        spans.dedup();
-        let start = format!("| `{word}` | ");
-        // People write the last two columns.
-        let row = table.lines().find(|row| row.starts_with(&start));
-        let mut columns = row.unwrap_or(" |  |  |").rsplitn(3, " | ");
-        let (help, why) = (columns.next().unwrap(), columns.next().unwrap());
-        format!("{start}{} | {why} | {help}\n", spans.join(" or "))
-    });
-    let rows: String = rows.collect();
-    same_or_written(PAGE, &format!("{before}{head}{rows}\n{after}"));
-}
-
 #[test]
 fn a_schema_has_the_word_of_each_reason() {
     const SCHEMA: &str = "../../docs/schemas/reason.json";
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(SCHEMA)).unwrap();
     let mut schema: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let mut words = Reason::VARIANTS.to_vec();
+    let mut words = all_words();
     words.sort_unstable();
     schema["enum"] = words.into();
     same_or_written(SCHEMA, &format!("{schema:#}\n"));

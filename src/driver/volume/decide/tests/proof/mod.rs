@@ -8,13 +8,15 @@ mod sights;
 
 use std::collections::BTreeSet;
 
+use strum::IntoEnumIterator;
+
 use super::sample::*;
 use crate::config::VolumeGroup;
 use crate::crypt::DmTable;
 use crate::names::{Bytes, FsType};
 use crate::volume::decide::decision::{Decision, Level, Making};
 use crate::volume::decide::facts::{Content, Decrypted, Facts};
-use crate::volume::decide::reason::Reason;
+use crate::volume::decide::reason::Word;
 use crate::volume::decide::rules::decide;
 use crate::volume::decide::uses::Uses;
 use crate::volume::decide::wish::{Purpose, Wish};
@@ -322,10 +324,7 @@ fn every_case_keeps_every_promise_and_reaches_every_reason() {
     }
     println!("{} cases, {:?} encrypted", cases.number, cases.encrypted);
     assert!(!cases.encrypted.contains(&0), "{:?}", cases.encrypted);
-    let all: BTreeSet<&str> = <Reason as strum::VariantNames>::VARIANTS
-        .iter()
-        .copied()
-        .collect();
+    let all: BTreeSet<&str> = Word::iter().map(Into::into).collect();
     let missed: Vec<_> = all.difference(&cases.reasons).collect();
     assert!(
         missed.is_empty(),

@@ -1,0 +1,147 @@
+//! `flexvolume-lvm explain`: what a word in brackets means, and what helps. It asks nothing of the host.
+
+use std::str::FromStr;
+
+use anyhow::{Result, bail};
+use strum::IntoEnumIterator;
+
+use crate::output::{Printed, indented, width};
+use driver::names::nearest;
+use driver::volume::Word;
+
+/// A word that says why a mount would fail. Each has a heading in docs/on-call.md.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topic {
+    Refusal(Word),
+    NoTool,
+    Fsck,
+    NotLookedAt,
+}
+
+impl Topic {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Refusal(word) => word.into(),
+            Self::NoTool => "no-tool",
+            Self::Fsck => "fsck",
+            Self::NotLookedAt => "not-looked-at",
+        }
+    }
+
+    /// Paragraphs in Markdown.
+    fn text(self) -> &'static str {
+        match self {
+            Self::Refusal(word) => word.text(),
+            Self::NoTool => include_str!("../../driver/volume/decide/words/no-tool.md"),
+            Self::Fsck => include_str!("../../driver/volume/decide/words/fsck.md"),
+            Self::NotLookedAt => include_str!("../../driver/volume/decide/words/not-looked-at.md"),
+        }
+    }
+
+    fn all() -> impl Iterator<Item = Self> {
+        let refusals = Word::iter().map(Self::Refusal);
+        refusals.chain([Self::NoTool, Self::Fsck, Self::NotLookedAt])
+    }
+
+    /// Parses a word, with or without its brackets.
+    pub fn parse(text: &str) -> Result<Self> {
+        let text = text.trim_matches(['[', ']']);
+        if let Ok(word) = Word::from_str(text) {
+            return Ok(Self::Refusal(word));
+        }
+        if let Some(topic) = Self::all().find(|one| one.word() == text) {
+            return Ok(topic);
+        }
+        let all: Vec<&str> = Self::all().map(Self::word).collect();
+        match nearest(text, &all) {
+            Some(near) => bail!("no message ends with this word; did you mean {near}?"),
+            None => bail!("no message ends with this word; without a word, the command lists all"),
+        }
+    }
+}
+
+/// Prints the text about a word, or all words.
+pub fn run(topic: Option<Topic>) -> Printed {
+    let Some(topic) = topic else {
+        let all: Vec<&str> = Topic::all().map(Topic::word).collect();
+        let width = width().min(80);
+        return Printed::text(indented(&all.join(" "), 0, width));
+    };
+    let mut text = format!("{}\n", topic.word());
+    for paragraph in topic.text().trim_end().split("\n\n") {
+        text.push('\n');
+        let items = paragraph
+            .replace("\n- ", "\r- ")
+            .replace("\n  ", " ")
+            .replace('\n', " ");
+        for item in items.split('\r') {
+            text.push_str(&indented(&without_links(item), 2, width()));
+        }
+    }
+    Printed::text(text)
+}
+
+/// The text with `[words](target)` as `words (docs/on-call.md#…)`.
+fn without_links(text: &str) -> String {
+    let mut parts = text.split("](");
+    let mut plain = parts.next().unwrap_or_default().replace('[', "");
+    for part in parts {
+        let (target, rest) = part.split_once(')').unwrap_or((part, ""));
+        let page = if target.starts_with('#') {
+            "on-call.md"
+        } else {
+            ""
+        };
+        plain.push_str(&format!(" (docs/{page}{target}){}", rest.replace('[', "")));
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn the_page_for_who_is_on_call_has_the_texts_of_all_messages() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/on-call.md");
+        let page = fs::read_to_string(path).unwrap();
+        let (before, rest) = page.split_once("\n### ").unwrap();
+        let (_, after) = rest.split_once("\n## ").unwrap();
+        let sections = Topic::all().map(|one| format!("### {}\n\n{}\n", one.word(), one.text()));
+        let want = format!("{before}\n{}## {after}", sections.collect::<String>());
+        if std::env::var_os("FLEXVOLUME_LVM_WRITE").is_some() {
+            return fs::write(path, want).unwrap();
+        }
+        let other = page.lines().zip(want.lines()).find(|(is, want)| is != want);
+        assert!(
+            page == want,
+            "FLEXVOLUME_LVM_WRITE=1 corrects {path}: {other:#?}"
+        );
+    }
+
+    #[test]
+    fn a_word_is_found_and_a_mistyped_one_gets_a_suggestion() {
+        for topic in Topic::all() {
+            assert_eq!(Topic::parse(topic.word()).unwrap(), topic);
+            let said = run(Some(topic)).stdout;
+            let lines = said.lines().count();
+            assert!((4..24).contains(&lines) && !said.contains("]("), "{said}");
+            assert!(topic.text().starts_with("Why: "), "{said}");
+        }
+        assert_eq!(
+            Topic::parse("[no-room]").unwrap(),
+            Topic::Refusal(Word::NoRoom)
+        );
+        let error = Topic::parse("no-rom").unwrap_err().to_string();
+        assert!(error.contains("did you mean no-room?"), "{error}");
+        assert!(run(None).stdout.contains("no-room"));
+    }
+
+    #[test]
+    fn a_link_is_a_file_and_its_heading() {
+        let text = "[More](#x), and [a page](limits.md#y).";
+        let want = "More (docs/on-call.md#x), and a page (docs/limits.md#y).";
+        assert_eq!(without_links(text), want);
+    }
+}
