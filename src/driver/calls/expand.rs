@@ -50,7 +50,7 @@ fn grow_all(
     let uses = facts.uses.as_ref();
     let inside = uses.and_then(|uses| uses.inside.as_ref());
     if let Some(Inside { device, .. }) = inside {
-        let size = decision.extends_to().unwrap_or(volume.size);
+        let size = decision.extends_to().unwrap_or(volume.device_size());
         require_fit(job.subject, device, size)?;
     }
     let size = extend_as_decided(job, facts, decision, &on.device, locks)?;
@@ -102,7 +102,7 @@ fn extend(job: &Job, facts: &Facts, device: &Device, size: Bytes, lock: &Lock) -
     let volume = facts.require_volume()?;
     // lvextend finds the volume by its name, which another volume may have by now.
     device.require_still_there(host.kernel)?;
-    if volume.size < size {
+    if volume.device_size() < size {
         let fitting = facts.ground.as_ref();
         let fitting = fitting.and_then(|ground| ground.disks.as_ref());
         let larger = Larger {
@@ -118,7 +118,7 @@ fn extend(job: &Job, facts: &Facts, device: &Device, size: Bytes, lock: &Lock) -
     let has = device.size(host.kernel)?;
     if has < size {
         let vg = id.vg();
-        let advice = if volume.size < size {
+        let advice = if volume.device_size() < size {
             format!(
                 "If volumes of {vg} were renamed just now, another volume may have become larger (`lvs -o \
                  +lv_uuid,lv_size {vg}`; this one is {})",

@@ -188,7 +188,7 @@ pub fn extend(host: &Host, volume: &Volume, larger: &Larger, lock: &Lock) -> Res
         // not asked again.
         let disks = is_moved.as_ref().ok().and_then(|_| disks_of(host, vg).ok());
         let free = disks.map_or(volume.free, |disks| usable(&disks));
-        let now = volume.size;
+        let now = volume.device_size();
         let advice = if volume.has_role("thickorigin") {
             format!(
                 ": it has a snapshot, and LVM does not grow such a volume while it is in use; find the \

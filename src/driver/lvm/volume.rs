@@ -15,7 +15,8 @@ pub type Target<'a> = (&'a LvId, &'a LvUuid);
 pub struct Volume {
     pub id: LvId,
     pub uuid: LvUuid,
-    pub size: Bytes,
+    /// The space that LVM gave to the volume (`lv_size`). For a thick snapshot that is the store of its changes.
+    pub(super) size: Bytes,
     /// The size of the origin, if this is a thick snapshot.
     pub origin_size: Option<Bytes>,
     /// When the volume was created (`lv_time`), in seconds since the epoch. 0: LVM does not know.
@@ -98,8 +99,14 @@ pub(super) const OVERFLOWED: &str = "snapshot invalid";
 impl Volume {
     /// Whether the volume is raid0, which keeps no copy of any image. LVM calls raid0 with metadata just `raid`.
     pub fn is_raid0(&self) -> bool {
-        let copied = ["raid1", "raid4", "raid5", "raid6"];
-        self.layout.starts_with("raid") && !copied.iter().any(|kind| self.layout.contains(kind))
+        self.layout.starts_with("raid") && !self.keeps_copies()
+    }
+
+    /// Whether the volume itself is a RAID that does without one of its disks: the kernel fails each read of what is
+    /// lost.
+    pub fn keeps_copies(&self) -> bool {
+        let copied = ["raid1", "raid4", "raid5", "raid6", "raid10"];
+        self.layout.split(',').any(|kind| copied.contains(&kind))
     }
 
     pub fn is_active(&self) -> bool {
@@ -143,11 +150,21 @@ impl Volume {
         self.has_role("thicksnapshot")
     }
 
-    /// The size of the volume's device. For a thick snapshot that is the origin's size: [`Self::size`] is the space for
-    /// changes.
+    /// The size of the volume's device, which a pod sees. For a thick snapshot that is the origin's size.
     pub fn device_size(&self) -> Bytes {
         let of_origin = self.origin_size.filter(|_| self.is_thick_snapshot());
         of_origin.unwrap_or(self.size)
+    }
+
+    /// The space that LVM gave to the volume. For a thick snapshot that is the store of its changes, and the size of
+    /// its device is [`Self::device_size`].
+    pub fn takes(&self) -> Bytes {
+        self.size
+    }
+
+    #[cfg(test)]
+    pub(crate) fn sized(&mut self, size: Bytes) {
+        self.size = size;
     }
 
     /// What makes the volume read-only, if it is.

@@ -146,3 +146,30 @@ fn luks1_is_converted_first() {
     is_adopted(&node, &group, &volume, &["byhand"]);
     node.finds(&volume, "kept");
 }
+
+#[test]
+fn a_snapshot_is_as_large_as_its_origin_whatever_room_its_changes_have() {
+    let (node, group, origin) = with_filled("crypt-snap");
+    for (lv, room) in [("small", "12m"), ("large", "20m")] {
+        println!("{lv}");
+        sh(&format!(
+            "lvcreate -qq -y -s -n {lv} -L {room} crypt-snap/data"
+        ));
+        let volume = Volume::new(&group, lv).encrypted();
+        opens(&volume, "byhand");
+        node.prints(&["adopt", &group.path(lv)], RECORDED, 0);
+        closes("byhand");
+        node.up("pod", &volume);
+        // Its own size.
+        node.grow("pod", &volume, 48 << 20).is_success();
+        node.grow("pod", &volume, 64 << 20)
+            .is_failure(&["stays as large as that was then: 48 MiB"]);
+        let (said, _) = node.json(&["status"]);
+        let all = said["volumes"].as_array().unwrap();
+        let its = all.iter().find(|one| one["volume"] == *group.path(lv));
+        assert_eq!(its.unwrap()["size_bytes"], 48 << 20, "{said}");
+        node.down("pod", &volume);
+        still_holds(&node, &volume, "data");
+    }
+    still_holds(&node, &origin, "data");
+}

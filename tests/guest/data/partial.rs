@@ -229,11 +229,11 @@ fn what_can_wait_is_not_written_into_a_group_that_lacks_a_disk() {
         "{tags}"
     );
 
-    // What is made is recorded, or it would not be made.
+    // What is made is recorded, so it is not made, and a tag that may not wait is not written either.
     disks[1].fail_wholly();
-    node.visit(&Volume::new(&group, "blank"));
-    let tags = group.tags("blank");
-    assert!(tags.contains("flexvolume.fs=ext4:"), "{tags}");
+    let blank = Volume::new(&group, "blank");
+    node.refuses_mount(&blank, &["lacks 1 of its disks", "[degraded]"]);
+    group.lv("lvchange", &["--addtag", "noted"], "data");
     disks[1].heal();
     sh("pvscan -qq --cache");
     assert_eq!(missing(), "1");

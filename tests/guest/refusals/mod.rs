@@ -172,6 +172,29 @@ refusals! {
             losetup --detach $lost",
         undo: "losetup --find $dir/lost",
     }
+    degraded {
+        prepare: "truncate -s 64M $dir/lost; lost=$(losetup --find --show $dir/lost)
+            vgextend -qq $vg $lost; lvconvert -qq -y --type raid1 -m1 $vg/data
+            until lvs --noheadings -o sync_percent $vg/data | grep 100.00 > /dev/null; do sleep 0.1; done
+            lvchange -qq -an $vg/data; losetup --detach $lost; lvchange -qq -ay $vg/data",
+        says: "the volume group of degraded/data lacks 1 of its disks",
+        undo: "losetup --find $dir/lost; told lvchange --refresh
+            until lvs --noheadings -o sync_percent $vg/data | grep 100.00 > /dev/null; do sleep 0.1; done",
+        // A new disk in its place.
+        or: &["truncate -s 0 $dir/lost; truncate -s 64M $dir/lost; vgextend -qq $vg $(losetup --find --show $dir/lost)
+            told lvconvert --repair VOLUME=$vg/data; told vgreduce --removemissing
+            until lvs --noheadings -o sync_percent $vg/data | grep 100.00 > /dev/null; do sleep 0.1; done"],
+    }
+    partly_active {
+        // With such a setting, a part that is away reads as zeroes.
+        prepare: "truncate -s 64M $dir/lost; lost=$(losetup --find --show $dir/lost)
+            vgextend -qq $vg $lost; lvextend -qq -L 40m $vg/data $lost; lvchange -qq -an $vg/data
+            losetup --detach $lost
+            lvchange -qq -ay --activationmode partial --config 'activation/missing_stripe_filler=\"zero\"' $vg/data
+            losetup --find $dir/lost; pvscan -qq --cache; lvs --noheadings -o lv_health_status $vg/data | grep -v partial",
+        says: "/dev/mapper/partly--active-data-missing_0_0 still stands in for that disk",
+        undo: "told lvchange -an",
+    }
     snapshot_full {
         prepare: "lvrename -qq $vg data origin; lvcreate -qq -y -s -n data -L 4m $vg/origin
             dd if=/dev/urandom of=${dev%data}origin bs=1M count=8 conv=fsync status=none",

@@ -269,46 +269,6 @@ pub fn not_active(id: &LvId) -> String {
     format!("{id} is not active: run `lvchange -ay {id}`")
 }
 
-/// The commands that deactivate the volume and activate it again, so that its device follows LVM's metadata. They
-/// deactivate a thin volume's whole pool, which is active as long as one of its volumes is.
-pub fn anew(id: &LvId, pool: Option<&LvId>) -> String {
-    match pool {
-        None => format!("lvchange -an {id} && lvchange -ay {id}"),
-        Some(pool) => format!(
-            "lvchange -an -S pool_lv={} {} && lvchange -an {pool} && lvchange -ay {id}",
-            pool.lv(),
-            pool.vg()
-        ),
-    }
-}
-
-pub fn old_disk(id: &LvId, disk: &str, pool: Option<&LvId>, inside: Option<&Path>) -> String {
-    let uses = match pool {
-        None => "what uses it",
-        Some(_) => "all that uses a volume of its thin pool",
-    };
-    let close = inside.map_or_else(String::new, |inside| {
-        format!(", close it (`cryptsetup close {}`)", inside.shown())
-    });
-    let vg = id.vg();
-    format!(
-        "the device of {id} cannot be read, since it is on {disk}, which is no disk of {vg} any more: LVM has the volume \
-         on others (`lvs -a -o +devices {vg}`). A disk was away, and came back under another name. Nothing was written. End \
-         {uses}{close}, and run `{}`",
-        anew(id, pool)
-    )
-}
-
-/// The commands that help a thin pool once nothing uses its volumes. A repair replaces the pool's metadata, so it runs
-/// only if activation fails: LVM checks the metadata when it activates the pool. Source: lvmthin(7), "Metadata check
-/// and repair".
-pub fn repair_pool(pool: &LvId) -> String {
-    let (vg, name) = (pool.vg(), pool.lv());
-    format!(
-        "lvchange -an -S pool_lv={name} {vg} && lvchange -an {pool} && (lvchange -ay {pool} || lvconvert --repair {pool})"
-    )
-}
-
 /// What to do if a device is larger than its volume. The advice names vgcfgrestore, not lvextend: lvextend might
 /// allocate other space than the device has.
 pub fn larger_device(id: &LvId, has: Bytes, volume: Bytes) -> String {

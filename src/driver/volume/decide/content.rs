@@ -6,6 +6,7 @@ use super::encrypted;
 use super::facts::{Content, Facts};
 use super::filesystem::{of_claimed, of_filesystem, permit_make, require_for_mkfs};
 use super::reason::Reason;
+use super::well::require_no_stand_in;
 use super::wish::Wish;
 use crate::lvm::Volume;
 use crate::names::{FsType, Shown};
@@ -13,6 +14,7 @@ use crate::names::{FsType, Shown};
 /// Decides by the content of the device. Every reason to refuse is checked before mkfs is permitted.
 pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Ruling {
     require_no_old_disk(facts)?;
+    require_no_stand_in(facts, volume)?;
     if let Some(decision) = encrypted::of_luks(facts, content, volume, wish)? {
         return Ok(decision);
     }
@@ -76,7 +78,9 @@ fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish)
 fn is_left_by_mke2fs(doubt: &Doubt, volume: &Volume) -> bool {
     const ONE_GROUP: u64 = 9 << 20;
     match doubt {
-        Doubt::Data(at) => *at >= 2048 && (ONE_GROUP..512 << 20).contains(&volume.size.get()),
+        Doubt::Data(at) => {
+            *at >= 2048 && (ONE_GROUP..512 << 20).contains(&volume.device_size().get())
+        }
         Doubt::Backup(_) | Doubt::Recorded(..) | Doubt::Mark(_) => doubt.may_be_unfinished(),
     }
 }

@@ -156,7 +156,7 @@ fn made_again(facts: &Facts, uuid: Option<&str>, volume: &Volume, wish: &Wish) -
 
 /// The last rule for a volume that is to be encrypted: permits luksFormat, then mkfs. `uuid`: see [`Making::InLuks`].
 pub fn encrypt(facts: &Facts, fs: FsType, uuid: Option<String>, wish: &Wish) -> Ruling {
-    let size = facts.volume().map(|volume| volume.size);
+    let size = facts.volume().map(Volume::device_size);
     if let Some(size) = size.filter(|size| *size <= HEADER_SIZE) {
         return Err(Reason::TooSmall(size));
     }
@@ -220,13 +220,14 @@ fn require_room_for_data(header: &Header, volume: &Volume) -> Result<(), Reason>
     let layouts = header.layouts.iter().flatten();
     let segments = layouts.flat_map(|layout| layout.segments.values());
     let begins = segments.filter_map(Segment::begins).max().unwrap_or(0);
-    if volume.size.get() > begins {
+    let has = volume.device_size();
+    if has.get() > begins {
         return Ok(());
     }
     // The smallest size with room for data: one sector more, since LVM's sizes are whole sectors.
     Err(Reason::Reduced {
         what: "LUKS2 header",
-        has: volume.size,
+        has,
         covers: Bytes::new(begins.saturating_add(512)),
     })
 }

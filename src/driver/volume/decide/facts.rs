@@ -50,6 +50,9 @@ pub struct Facts {
     pub read_only: bool,
     /// If all disks of the volume are read-only: the first of them.
     pub read_only_disk: Option<String>,
+    /// A device of LVM's below the volume's device that stands in for a disk which was away at the activation, by its
+    /// device-mapper name. Looked at with the content.
+    pub stand_in: Option<String>,
     /// Disks that the device is on, and that are not in the volume's group. Looked at only if the device cannot be read
     /// or LVM has printed a warning, and never if LVM itself misses a disk of the volume.
     pub astray: BTreeSet<String>,
@@ -234,6 +237,7 @@ impl Facts {
             untouched: false,
             read_only: false,
             read_only_disk: None,
+            stand_in: None,
             astray: BTreeSet::new(),
             now,
         }

@@ -8,6 +8,7 @@ use super::reason::Reason;
 use super::space::{require_metadata_room, require_sectors};
 use super::users::{User, users};
 use super::uses::Place;
+use super::well::{flaw, require_exactly_well};
 use super::wish::{Purpose, Wish};
 use crate::lvm::Volume;
 use crate::names::{Bytes, Filesystem, FsType};
@@ -93,9 +94,14 @@ pub fn of_filesystem(
     }
     require_writable(facts, volume, wish)?;
     // The mount makes every other tag about the content out of date: a permission to format, for example, was for other
-    // content.
+    // content. The record waits until the volume is well: if LVM's metadata changes while a disk is missing, LVM does
+    // not use that disk when it is back (vgextend(8), `--restoremissing`). A tag that would allow mkfs cannot wait.
     let is_due = made.is_none() || record.content_tags().count() != 1;
-    let is_recorded = is_due && !waits(facts, volume);
+    let may_wait = !record.may_allow_mkfs(facts.now);
+    if is_due && !may_wait {
+        require_exactly_well(facts)?;
+    }
+    let is_recorded = is_due && !(may_wait && flaw(facts).is_some());
     // If a tag would allow mkfs, the filesystem is recorded before it is mounted, so there must be room for the record.
     if is_recorded && (record.making.is_some() || record.permission.is_some()) {
         require_metadata_room(volume.metadata_free, 1)?;
@@ -117,7 +123,10 @@ fn require_whole(facts: &Facts, found: &FilesystemState, volume: &Volume) -> Res
     }
     // The message has sizes of the volume, which is larger than the device inside by the LUKS2 header.
     let header = match facts.inside {
-        Some(_) => volume.size.get().saturating_sub(found.device.get()),
+        Some(_) => volume
+            .device_size()
+            .get()
+            .saturating_sub(found.device.get()),
         None => 0,
     };
     let with_header = |size: Bytes| Bytes::new(size.get().saturating_add(header));
@@ -155,13 +164,6 @@ fn growth_at_mount(found: &FilesystemState, wish: &Wish) -> Grow {
     }
 }
 
-/// Whether the driver records a found filesystem only later, when all disks of the group are there. If LVM's metadata
-/// changes while a disk is missing, LVM does not use that disk when it is back (vgextend(8), `--restoremissing`). If a
-/// tag would allow mkfs, the driver does not wait.
-fn waits(facts: &Facts, volume: &Volume) -> bool {
-    volume.missing > 0 && !volume.record.may_allow_mkfs(facts.now)
-}
-
 /// Fails if the call wants an encrypted volume and this one is plain, or the other way round. `is_encrypted`: whether
 /// this one is encrypted, by LVM's tags or by the mounted device.
 pub fn require_encryption_as_asked(is_encrypted: bool, wish: &Wish) -> Result<(), Reason> {
@@ -188,6 +190,7 @@ pub fn permit_make(facts: &Facts, fs: FsType, how: Making) -> Ruling {
         Some(user) => return Err(user.into()),
         None => {}
     }
+    require_exactly_well(facts)?;
     if let Some(volume) = facts.volume() {
         require_metadata_room(volume.metadata_free, 1)?;
     }

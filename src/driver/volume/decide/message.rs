@@ -1,12 +1,12 @@
 //! The message of each [`Reason`]: what is wrong, then what to do.
 
 use super::advice::{
-    anew, another_header, another_inside, extend_pool, filesystem_failed, held_elsewhere,
-    larger_device, larger_sectors, no_room, old_disk, opened_by_hand, other, read_only,
-    repair_pool, restore_header, same_name_advice, short_disk, signs_of_data, wider,
-    writable_again,
+    another_header, another_inside, extend_pool, filesystem_failed, held_elsewhere, larger_device,
+    larger_sectors, no_room, opened_by_hand, other, read_only, restore_header, same_name_advice,
+    short_disk, signs_of_data, wider, writable_again,
 };
 use super::reason::Reason;
+use super::repair::{anew, degraded, old_disk, partly_active, repair_pool};
 use super::uses::Occupied;
 use crate::crypt::{CIPHER, HEADER_SIZE};
 use crate::fs::Family;
@@ -190,6 +190,8 @@ impl Reason {
                  `lvchange -an {id} && lvconvert --uncache --force {id}` (for a thin volume, `lvconvert` its pool): the \
                  other disks have what was written back. After a pvmove see docs/on-call.md. Else restore a backup"
             ),
+            Self::Degraded(flaw) => degraded(id, flaw),
+            Self::PartlyActive { stand_in, pool } => partly_active(id, stand_in, pool.as_ref()),
             Self::SnapshotFull => format!(
                 "{id} is a snapshot that has run full, so its content is lost. The original volume is not \
                  affected. Remove the snapshot (`lvremove {id}`), and make a larger one"

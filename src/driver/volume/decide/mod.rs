@@ -14,16 +14,18 @@ mod luks;
 mod message;
 mod permit;
 mod reason;
+mod repair;
 mod rules;
 mod space;
 #[cfg(test)]
 mod tests;
 mod users;
 mod uses;
+mod well;
 mod wish;
 mod words;
 
-pub use advice::{extend_pool, not_active, repair_pool, same_name_advice, wider, writable_again};
+pub use advice::{extend_pool, not_active, same_name_advice, wider, writable_again};
 pub use decision::{Decision, Grow, Level, Making, Mount};
 pub use doubt::Doubt;
 pub use encrypted::{require_header, require_opened};
@@ -34,6 +36,7 @@ pub use facts::{
 pub use listed::is_known_inactive;
 pub use permit::Permit;
 pub use reason::{Concern, Reason, Refusal, Word};
+pub use repair::repair_pool;
 pub use rules::{decide, require_lease, require_sound};
 pub use space::require_no_fault;
 pub use users::{User, require_no_writer, users};

@@ -28,6 +28,17 @@ pub struct Needed {
     pub short: Option<ShortDisk>,
 }
 
+/// What keeps a volume from being exactly well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Flaw {
+    /// How many disks its group lacks.
+    Missing(u64),
+    /// LVM's health of the volume.
+    Health(String),
+    /// Its thin pool, and LVM's health of the pool.
+    Pool(LvId, String),
+}
+
 #[derive(Debug, Clone, PartialEq, strum::EnumDiscriminants)]
 #[strum_discriminants(name(Word))]
 #[strum_discriminants(
@@ -97,6 +108,13 @@ pub enum Reason {
     ActiveShared,
     ActiveWithoutLock,
     Partial,
+    /// A filesystem is to be made or recorded, and the volume is not exactly well.
+    Degraded(Flaw),
+    /// A device of LVM's, by its device-mapper name, stands in for a disk that was away at the activation.
+    PartlyActive {
+        stand_in: String,
+        pool: Option<LvId>,
+    },
     SnapshotFull,
     MergeWaits,
     MergeFailed,
@@ -230,6 +248,8 @@ impl Reason {
             | Self::LargerDevice { .. }
             | Self::LvmSilent(_)
             | Self::Partial
+            | Self::Degraded(_)
+            | Self::PartlyActive { .. }
             | Self::SnapshotFull
             | Self::MergeFailed
             | Self::CacheUnwell { .. }

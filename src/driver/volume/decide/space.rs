@@ -98,7 +98,7 @@ pub fn of_size(volume: &Volume, size: Bytes, ground: &Ground, wish: &Wish) -> Ru
         return Err(Reason::ShortDisk(short.clone()));
     }
     if is_large {
-        return Ok(Decision::Extend(volume.size));
+        return Ok(Decision::Extend(volume.device_size()));
     }
     if volume.is_thick_snapshot() {
         let origin = volume.origin.as_ref().map(ToString::to_string);
@@ -126,7 +126,7 @@ fn require_room_to_grow(
     ground: &Ground,
     wish: &Wish,
 ) -> Result<(), Reason> {
-    let (has, extent, spread) = (volume.size, volume.extent, volume.spread);
+    let (has, extent, spread) = (volume.takes(), volume.extent, volume.spread);
     let of_group = |size| spread.takes(size, extent).get();
     let fitting = ground.disks.as_ref();
     let needed = Needed {
@@ -176,7 +176,7 @@ pub fn require_usable_pool(pool: &Pool, wish: &Wish) -> Result<(), Reason> {
     if let Some((what, percent)) = pool.filled_to(limit).next() {
         return Err(Reason::PoolFull {
             pool: pool.id.clone(),
-            size: pool.size,
+            size: pool.takes(),
             what,
             percent,
             limit,

@@ -41,6 +41,8 @@ impl Word {
             Self::ActiveShared => include_str!("words/active-shared.md"),
             Self::ActiveWithoutLock => include_str!("words/active-without-lock.md"),
             Self::Partial => include_str!("words/partial.md"),
+            Self::Degraded => include_str!("words/degraded.md"),
+            Self::PartlyActive => include_str!("words/partly-active.md"),
             Self::SnapshotFull => include_str!("words/snapshot-full.md"),
             Self::MergeWaits => include_str!("words/merge-waits.md"),
             Self::MergeFailed => include_str!("words/merge-failed.md"),

@@ -160,6 +160,13 @@ impl Look<'_> {
         self.facts.astray = astray;
     }
 
+    /// Looks for a device that stands in for a disk which was away when the volume was activated.
+    pub(super) fn see_stand_in(&mut self) {
+        let device = self.facts.device.as_ref();
+        let mapped = device.map(|device| lvm::Mapped::of(device.number));
+        self.facts.stand_in = mapped.and_then(|mapped| mapped.stand_in(self.subject.host.kernel));
+    }
+
     /// The device numbers of the disks of the volume's group. `None`: LVM does not tell.
     fn numbers_of_disks(&self) -> Option<BTreeSet<String>> {
         let Subject { host, id, .. } = self.subject;

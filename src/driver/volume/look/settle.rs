@@ -31,6 +31,7 @@ impl Look<'_> {
                         self.facts.content =
                             Some(self.content().unwrap_or_else(|error| failed(&error)));
                         self.see_astray();
+                        self.see_stand_in();
                     }
                     Level::Inside => match self.content_inside() {
                         Ok(inside) => {

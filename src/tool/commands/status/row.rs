@@ -98,7 +98,7 @@ impl Line {
         let line = Self {
             volume: volume.id.to_string(),
             uuid: volume.uuid.to_string(),
-            size_bytes: volume.size.get(),
+            size_bytes: volume.device_size().get(),
             layout: volume.layout.clone(),
             active: device.is_some() || volume.is_active(),
             fs: fs
@@ -230,7 +230,7 @@ impl Line {
             next.unwrap_or_default(),
             used.map_or_else(String::new, |used| share(used, "filled")),
             fs,
-            volume.size.rounded(),
+            volume.device_size().rounded(),
             self.users(inventory, volume),
         ]
     }

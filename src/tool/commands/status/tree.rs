@@ -123,7 +123,7 @@ fn below(inventory: &Inventory, volume: &Volume, story: &Story) -> Vec<String> {
         levels.push(format!(
             "pool {}: {}{}",
             pool.id,
-            pool.size.rounded(),
+            pool.takes().rounded(),
             fill(pool)
         ));
     }
@@ -144,7 +144,7 @@ fn its_level(volume: &Volume, story: &Story) -> String {
     format!(
         "{}: {}, {}{}{}, {health}, {at}",
         bold(format_args!("volume {}", volume.id)),
-        volume.size.rounded(),
+        volume.device_size().rounded(),
         volume.layout,
         snapshot.unwrap_or_default(),
         fill(volume),

@@ -309,7 +309,7 @@ impl Health {
     }
 
     fn full(&self) -> Option<Finding> {
-        let (volume, id, size) = (&self.volume, &self.volume.id, self.volume.size);
+        let (volume, id, size) = (&self.volume, &self.volume.id, self.volume.takes());
         if !volume.is_pool_filled_to(self.limit) {
             return None;
         }

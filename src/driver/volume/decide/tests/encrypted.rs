@@ -31,7 +31,7 @@ fn what_is_or_is_to_be_encrypted() {
     let other = |what: &str| Refuse(Reason::Other { what: what.shown(), wanted: Some(Ext4) });
     check(&[
         ("blank, to be encrypted", |_, w| w.encrypted = Some(true), encrypt(None)),
-        ("blank, to be encrypted, as large as the header", |f, w| { w.encrypted = Some(true); volume(f).size = HEADER_SIZE; }, Refuse(Reason::TooSmall(HEADER_SIZE))),
+        ("blank, to be encrypted, as large as the header", |f, w| { w.encrypted = Some(true); volume(f).sized(HEADER_SIZE); }, Refuse(Reason::TooSmall(HEADER_SIZE))),
         ("absent, to be encrypted, as large as the header", |f, w| { absent(f, w); w.encrypted = Some(true); w.size = Some(HEADER_SIZE); }, Refuse(Reason::TooSmall(HEADER_SIZE))),
         ("absent, to be plain, as large as a header", |f, w| { absent(f, w); w.encrypted = Some(false); w.size = Some(HEADER_SIZE); }, Look(Level::Room)),
         ("blank, to be encrypted, no key", |_, w| { w.encrypted = Some(true); w.has_key = false; }, Refuse(Reason::NoKey)),
@@ -58,7 +58,7 @@ fn what_is_or_is_to_be_encrypted() {
         ("both copies are damaged", |f, _| { encrypted(f); f.content = Some(header(LUKS, 0)); }, lost("a damaged LUKS2 header")),
         ("it is being encrypted anew", |f, _| { encrypted(f); f.content = Some(says(LUKS, reencrypting)); }, Refuse(Reason::Reencryption)),
         ("it is being encrypted anew, and is open", |f, _| { encrypted_and_open(f); f.content = Some(says(LUKS, reencrypting)); }, Refuse(Reason::Reencryption)),
-        ("it has no more room than its header", |f, _| { encrypted(f); volume(f).size = HEADER_SIZE; }, Refuse(Reason::Reduced { what: "LUKS2 header", has: HEADER_SIZE, covers: Bytes::new(HEADER_SIZE.get() + 512) })),
+        ("it has no more room than its header", |f, _| { encrypted(f); volume(f).sized(HEADER_SIZE); }, Refuse(Reason::Reduced { what: "LUKS2 header", has: HEADER_SIZE, covers: Bytes::new(HEADER_SIZE.get() + 512) })),
         ("its key slots were erased", |f, _| { encrypted(f); f.content = Some(keyless(LUKS)); }, lost(&format!("a LUKS2 header {LUKS} without a key slot"))),
         ("the header of another volume", |f, _| { encrypted(f); f.content = Some(whole("another")); }, lost("the LUKS2 header another")),
         ("its header is zeroed", |f, _| { encrypted(f); f.content = blank().content; }, lost("no known signature")),

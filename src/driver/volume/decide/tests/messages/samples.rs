@@ -8,7 +8,7 @@ use crate::lvm::{Holder, LeaseState, ReadOnlyBy, twins};
 use crate::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Sectors, ShortDisk};
-use crate::volume::decide::reason::{Needed, Reason};
+use crate::volume::decide::reason::{Flaw, Needed, Reason};
 use crate::volume::decide::tests::sample::filesystem;
 use crate::volume::decide::uses::{Elsewhere, Occupied, Place};
 use crate::volume::device::Failure;
@@ -200,6 +200,18 @@ pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::ActiveShared,
         Reason::ActiveWithoutLock,
         Reason::Partial,
+        Reason::Degraded(Flaw::Missing(7)),
+        Reason::Degraded(Flaw::Health(text("mismatches exist"))),
+        Reason::Degraded(Flaw::Health(text("refresh7"))),
+        Reason::Degraded(Flaw::Pool(id(), text("partial7"))),
+        Reason::PartlyActive {
+            stand_in: text("vg7-web7-missing_0_0"),
+            pool: None,
+        },
+        Reason::PartlyActive {
+            stand_in: text("vg7-web7-missing_0_0"),
+            pool: Some(id()),
+        },
         Reason::SnapshotFull,
         Reason::MergeWaits,
         Reason::MergeFailed,

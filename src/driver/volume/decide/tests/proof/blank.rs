@@ -22,7 +22,7 @@ pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
         && facts.openers.as_ref().is_none_or(Openers::is_nobody);
     let has_room = volume.metadata_free.get() >= 1024;
     let is_writable = has_room
-        && (volume.layout != "cache" || volume.health != "failed")
+        && is_exactly_well(facts)
         && !facts.read_only
         && facts.read_only_disk.is_none()
         && volume.writable != Some(false);
@@ -30,11 +30,7 @@ pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
         Some(Lvm::Volume {
             pool: Some(Pool::Seen(pool)),
             ..
-        }) => {
-            pool.health.is_empty()
-                && pool.data_percent < Some(95.0)
-                && pool.metadata_percent < Some(95.0)
-        }
+        }) => pool.data_percent < Some(95.0) && pool.metadata_percent < Some(95.0),
         _ => true,
     };
     let is_permitted = |doubts: &[Doubt]| {
@@ -85,6 +81,19 @@ pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
         && is_blank
 }
 
+/// LVM has no fault of the volume, and neither of its thin pool, and no disk is away or was away at the activation.
+pub fn is_exactly_well(facts: &Facts) -> bool {
+    let Some(Lvm::Volume { volume, pool, .. }) = &facts.lvm else {
+        return false;
+    };
+    let is_pool_well = match pool {
+        Some(Pool::Seen(pool)) => pool.health.is_empty(),
+        Some(Pool::Unseen(_)) => false,
+        None => true,
+    };
+    volume.health.is_empty() && volume.missing == 0 && is_pool_well && facts.stand_in.is_none()
+}
+
 /// For a volume that is formatted: without a permission, it is formatted exactly if no doubt is left.
 pub fn without_one_permission(facts: &Facts, wish: &Wish) {
     let mut less = facts.clone();
@@ -131,7 +140,7 @@ pub fn with_one_doubt_more(facts: &Facts, wish: &Wish) {
 fn doubts_left(facts: &Facts) -> Vec<Doubt> {
     let volume = volume_of(facts);
     let of_mke2fs = volume.record.making.as_deref() == Some("ext4");
-    let is_small = (9 << 20..512 << 20).contains(&volume.size.get());
+    let is_small = (9 << 20..512 << 20).contains(&volume.takes().get());
     let is_fresh = facts.untouched && volume.record.new;
     let is_left = |doubt: &Doubt| match doubt {
         Doubt::Backup(backup) => (of_mke2fs && backup.is_unused) || is_fresh,

@@ -202,7 +202,7 @@ impl Cases {
                 for odd in ODDITIES.iter().step_by(if is_short { 4 } else { 1 }) {
                     all.push(seen(&|f| {
                         f.lvm = blank().lvm;
-                        volume(f).size = Bytes::new(GIB);
+                        volume(f).sized(Bytes::new(GIB));
                         volume(f).free = ROOM;
                         if is_open(f) {
                             tags(f, ENCRYPTED);

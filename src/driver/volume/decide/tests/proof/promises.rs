@@ -114,6 +114,8 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
             let may_allow_mkfs = volume_of(facts).record.may_allow_mkfs(NOW);
             let is_mounted = mount.alive.is_some();
             assert!(mount.record || is_mounted || !may_allow_mkfs, "{}", case());
+            assert!(!mount.record || is_exactly_well(facts), "{}", case());
+            assert!(facts.stand_in.is_none(), "{}", case());
             assert!(is_one_filesystem(facts), "{}", case());
             assert!(is_on_its_sectors(facts), "{}", case());
             let writes = mount.check || mount.grow != Grow::Not;

@@ -147,7 +147,7 @@ pub const ROOMS: [See; 7] = [
 ];
 
 /// Faults of a volume that LVM reports.
-pub const ODDITIES: [See; 29] = [
+pub const ODDITIES: [See; 30] = [
     |_| (),
     |f| volume(f).layout = "thin,pool".into(),
     |f| lose(f),
@@ -161,9 +161,10 @@ pub const ODDITIES: [See; 29] = [
     |f| pool(f, 99.0, 1.0, ""),
     |f| pool(f, 1.0, 99.0, ""),
     |f| pool(f, 1.0, 1.0, "failed"),
+    |f| pool(f, 1.0, 1.0, "partial"),
     |f| unseen_pool(f),
-    |f| volume(f).size = Bytes::new(1 << 20),
-    |f| volume(f).size = Bytes::new(GIB / 4),
+    |f| volume(f).sized(Bytes::new(1 << 20)),
+    |f| volume(f).sized(Bytes::new(GIB / 4)),
     |f| volume(f).role = ORIGIN.into(),
     |f| volume(f).role = SNAPSHOT.into(),
     |f| thick_snapshot(f, GIB),
@@ -263,11 +264,12 @@ pub enum Permission {
     Nothing,
 }
 
-pub const DISKS: [See; 4] = [
+pub const DISKS: [See; 5] = [
     |_| (),
     |f| f.read_only = true,
     |f| f.read_only_disk = Some("sda".into()),
     |f| f.astray = ["sdz".to_owned()].into(),
+    |f| f.stand_in = Some("vg-lv-missing_0_0".into()),
 ];
 
 pub fn occupied() -> Occupied {

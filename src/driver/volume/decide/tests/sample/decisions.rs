@@ -4,7 +4,7 @@ use crate::names::FsType;
 use crate::volume::Permit;
 use crate::volume::decide::decision::{Decision, Grow, Making, Mount};
 use crate::volume::decide::doubt::Doubt;
-use crate::volume::decide::reason::Reason;
+use crate::volume::decide::reason::{Flaw, Reason};
 
 use super::*;
 
@@ -36,4 +36,16 @@ pub fn wrong(found: &str, wanted: FsType) -> Decision {
 
 pub fn doubts<const N: usize>(doubts: [Doubt; N]) -> Decision {
     Decision::Refuse(Reason::Doubts(doubts.into_iter().collect()))
+}
+
+/// The volume's group lacks a disk.
+pub fn lacks_a_disk() -> Decision {
+    Decision::Refuse(Reason::Degraded(Flaw::Missing(1)))
+}
+
+pub fn partly_active() -> Reason {
+    Reason::PartlyActive {
+        stand_in: "vg-lv-missing_0_0".into(),
+        pool: None,
+    }
 }

@@ -117,7 +117,7 @@ pub fn pool(facts: &mut Facts, data: f64, metadata: f64, health: &str) {
 pub fn full(what: &'static str, percent: f64) -> Decision {
     Decision::Refuse(Reason::PoolFull {
         pool: vg_pool(),
-        size: lvm::sample().size,
+        size: lvm::sample().takes(),
         what,
         percent,
         limit: 95,
@@ -143,7 +143,7 @@ pub const ROOM: Bytes = Bytes::new(10 * GIB);
 
 /// The volume has 1 GiB and is to have 2 GiB, and there is room.
 pub fn larger(facts: &mut Facts, wish: &mut Wish) {
-    volume(facts).size = Bytes::new(GIB);
+    volume(facts).sized(Bytes::new(GIB));
     volume(facts).free = ROOM;
     wish.purpose = Purpose::Size(Bytes::new(2 * GIB));
 }

@@ -1,0 +1,52 @@
+//! Decides whether a volume is so well that a filesystem may be made on it, or recorded for the first time. Pure.
+//!
+//! What is written while a disk is away, that disk lacks. If it comes back alone, LVM takes its older metadata, which
+//! has no record: the next call would take the volume for blank, and make the filesystem a second time.
+
+use super::facts::{Facts, Lvm, Pool};
+use super::reason::{Flaw, Reason};
+use crate::lvm::Volume;
+
+/// What keeps this volume from being exactly well. `None`: LVM calls it well, its group has all disks, and so has its
+/// thin pool.
+pub fn flaw(facts: &Facts) -> Option<Flaw> {
+    let Some(Lvm::Volume { volume, pool, .. }) = &facts.lvm else {
+        return None;
+    };
+    if volume.missing > 0 {
+        return Some(Flaw::Missing(volume.missing));
+    }
+    if !volume.health.is_empty() {
+        return Some(Flaw::Health(volume.health.clone()));
+    }
+    match pool {
+        Some(Pool::Seen(pool)) if !pool.health.is_empty() => {
+            Some(Flaw::Pool(pool.id.clone(), pool.health.clone()))
+        }
+        Some(Pool::Seen(_) | Pool::Unseen(_)) | None => None,
+    }
+}
+
+/// Fails unless the volume is exactly well.
+pub fn require_exactly_well(facts: &Facts) -> Result<(), Reason> {
+    if let Some(stand_in) = &facts.stand_in {
+        return Err(partly_active(facts, stand_in));
+    }
+    flaw(facts).map_or(Ok(()), |flaw| Err(Reason::Degraded(flaw)))
+}
+
+/// Fails if one of LVM's devices stands in for a disk that was away when the volume was activated: reads get zeroes or
+/// errors, and writes are lost, also when the disk is back. A RAID with copies does without that disk.
+pub fn require_no_stand_in(facts: &Facts, volume: &Volume) -> Result<(), Reason> {
+    match &facts.stand_in {
+        Some(stand_in) if !volume.keeps_copies() => Err(partly_active(facts, stand_in)),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn partly_active(facts: &Facts, stand_in: &str) -> Reason {
+    Reason::PartlyActive {
+        stand_in: stand_in.to_owned(),
+        pool: facts.volume().and_then(Volume::pool_id),
+    }
+}
