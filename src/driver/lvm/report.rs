@@ -170,6 +170,7 @@ impl ReportRow {
             metadata_free: self.vg_mda_free,
             missing: self.vg_missing_pv_count,
             warned: false,
+            promised: None,
         })
     }
 

@@ -90,9 +90,9 @@ fn a_pool_is_found_with_its_volumes_and_its_fill() {
     pool.metadata_percent = Some(94.9);
     assert_eq!(pool.filled_to(95).collect::<Vec<_>>(), [("data", 95.0)]);
     volume.data_percent = Some(95.0);
-    let is_full = [&pool, &volume].map(|one| one.is_pool_filled_to(95));
+    let is_full = [&pool, &volume].map(|one| one.runs_out_at(95));
     assert_eq!(is_full, [true, false]);
-    assert!(!pool.is_pool_filled_to(96));
+    assert!(!pool.runs_out_at(96));
 }
 
 #[test]

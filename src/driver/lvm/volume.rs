@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU64;
 
+use super::promised::Promised;
 use super::record::Record;
 use super::spread::Spread;
 use crate::host::DeviceNumber;
@@ -59,6 +60,8 @@ pub struct Volume {
     /// Whether LVM printed a warning when it listed the volume. It warns, for example, of a disk that is smaller than
     /// its metadata says, and of a volume whose table and metadata have different disks.
     pub warned: bool,
+    /// What the pool has promised to its volumes. `None`: this is no pool, or LVM was not asked.
+    pub promised: Option<Promised>,
 }
 
 /// A merge of a snapshot into its origin: lvconvert(8), `--merge`.
@@ -188,9 +191,21 @@ impl Volume {
         self.role.split(',').any(|part| part == role)
     }
 
-    /// Whether the volume is a pool whose data or metadata is filled to this percentage or more.
-    pub fn is_pool_filled_to(&self, limit: u8) -> bool {
-        self.is_pool() && self.filled_to(limit).next().is_some()
+    /// Whether the volume is a pool that may run out of data or metadata: see [`Self::short_of`].
+    pub fn runs_out_at(&self, limit: u8) -> bool {
+        self.is_pool() && self.short_of(limit, Bytes::default()).next().is_some()
+    }
+
+    /// The parts of a pool ("data", "metadata") that are filled to this percentage or more, and may run out. The data
+    /// cannot run out if all that the pool has promised, and `more`, fits into it.
+    pub fn short_of(&self, limit: u8, more: Bytes) -> impl Iterator<Item = (&'static str, f64)> {
+        let fits = self.promised.is_some_and(|Promised { all, block }| {
+            let more = more.round_up(block);
+            let whole = more.and_then(|more| all.get().checked_add(more.get()));
+            whole.is_some_and(|whole| whole <= self.size.get())
+        });
+        let parts = self.filled_to(limit);
+        parts.filter(move |(what, _)| *what == "metadata" || !fits)
     }
 
     /// The parts of a pool ("data", "metadata") that are filled to this percentage or more, each with its percentage.

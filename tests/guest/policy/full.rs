@@ -59,6 +59,38 @@ fn a_thin_pool_that_is_nearly_full_gets_no_more_writers() {
 }
 
 #[test]
+fn a_full_thin_pool_into_which_all_its_volumes_fit_keeps_no_pod_away() {
+    let policy = "[volume_group.fitting]\ncreate = true\nthin_pool = 'pool'";
+    let node = Node::with_config(Mode::MountOnly, &format!("thin_pool_limit = 50\n{policy}"));
+    let group = Group::new("fitting");
+    pool(&group, "100m", "16m");
+    let volume = group.thin("data", "96m");
+    let dir = node.up("pod", &volume);
+    write_synced(&dir.join("page"), &"x".repeat(70 << 20));
+    node.down("pod", &volume);
+    node.visit(&volume);
+    node.prints(&["check", "fitting/data"], "mount", 0);
+    node.prints(&["doctor", "-q"], "", 0);
+
+    // Neither of these fits beside it, and then nothing is safe.
+    let words = ["the data of the thin pool fitting/pool", "could need more"];
+    let dir = node.up("pod", &volume);
+    let grow = ["expandfs", &volume.json(), "", text(&dir), "110000000", "0"];
+    node.refuses(&grow, &words);
+    node.down("pod", &volume);
+    let other = Volume::new(&group, "other").with("size", "16m");
+    node.mount("pod", &other).is_failure(&words);
+    assert!(!group.has("other"));
+    sh("lvcreate -qq -y -s -n earlier fitting/data");
+    node.refuses_mount(&volume, &words);
+    node.prints(&["check", "fitting/data"], "pool-full", 1);
+    node.prints(&["doctor", "-q"], "lvextend", 3);
+    group.lv("lvremove", &[], "earlier");
+    node.visit(&volume);
+    node.prints(&["doctor", "-q"], "", 0);
+}
+
+#[test]
 fn a_thin_pool_that_has_run_out_is_not_written_to() {
     // The kernel counts a tenth of the metadata as used from the beginning, up to 16 MiB.
     let mut node = Node::with_config(Mode::MountOnly, "thin_pool_limit = 10");

@@ -262,7 +262,7 @@ refusals! {
     pool_full {
         prepare: "lvremove -qq -y $vg/data
             lvcreate -qq -y --type thin-pool -Z n -n pool -L 100m --poolmetadatasize 16m $vg
-            for lv in data other; do lvcreate -qq -y -n $lv -V 32m --thinpool $vg/pool; done
+            lvcreate -qq -y -n data -V 32m --thinpool $vg/pool; lvcreate -qq -y -n other -V 96m --thinpool $vg/pool
             dd if=/dev/urandom of=${dev%data}other bs=1M count=16 conv=fsync status=none",
         config: "thin_pool_limit = 15",
         undo: "for time in 1 2; do told lvextend --size; done",

@@ -251,9 +251,13 @@ impl Reason {
                 percent,
                 limit,
             } => format!(
-                "the {what} of the thin pool {pool} is {percent:.1} percent full (the limit is {limit}). \
+                "the {what} of the thin pool {pool} is {percent:.1} percent full (the limit is {limit}){}. \
                  None of its volumes is mounted for writing, formatted or extended. Extend the pool \
                  (`{}`), free space in it, or raise `thin_pool_limit` in config.toml",
+                match *what {
+                    "data" => ", and its volumes and snapshots could need more than it has",
+                    _ => "",
+                },
                 extend_pool(pool, *size, what)
             ),
             Self::PoolUnwell { pool, health } => format!(

@@ -8,7 +8,7 @@ use super::facts::{Facts, Lvm, Room};
 use super::filesystem::{is_harmed, require_encryption_as_asked, require_type};
 use super::listed::by_listing;
 use super::reason::Reason;
-use super::space::{absent, of_size, require_sectors, require_usable_pool};
+use super::space::{absent, growth_in_pool, of_size, require_sectors, require_usable_pool};
 use super::users::{User, require_no_writer, users};
 use super::uses::{Mounted, Place, There, Uses};
 use super::wish::{Purpose, Wish};
@@ -224,7 +224,7 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Rea
     require_lasting(volume, wish)?;
     require_sound(volume, wish.read_only)?;
     if let Some(pool) = pool {
-        require_usable_pool(pool, wish)?;
+        require_usable_pool(pool, growth_in_pool(volume, wish), wish)?;
     }
     Ok(None)
 }

@@ -3,7 +3,7 @@
 use super::decision::{Decision, Level, Ruling};
 use super::facts::{Ground, Pool, Room, Sectors, ShortDisk};
 use super::reason::{Needed, Reason};
-use super::wish::Wish;
+use super::wish::{Purpose, Wish};
 use crate::crypt::HEADER_SIZE;
 use crate::lvm::{Group, Spread, Volume};
 use crate::names::Bytes;
@@ -73,7 +73,7 @@ fn size_of_new_thin(size: Bytes, pool: &Pool, wish: &Wish) -> Result<Bytes, Reas
         Pool::Unseen(_) => size,
     };
     require_allowed(whole, wish)?;
-    require_usable_pool(pool, wish)?;
+    require_usable_pool(pool, whole, wish)?;
     Ok(whole)
 }
 
@@ -166,14 +166,26 @@ fn require_room(needed: Needed, free: Bytes, wish: &Wish) -> Result<(), Reason> 
     Ok(())
 }
 
-/// Fails if the thin pool is missing, too full, or has failed: its volumes may not be written then.
-pub fn require_usable_pool(pool: &Pool, wish: &Wish) -> Result<(), Reason> {
+/// How much larger a thin volume is to become.
+pub fn growth_in_pool(volume: &Volume, wish: &Wish) -> Bytes {
+    match wish.purpose {
+        Purpose::Size(size) => {
+            let whole = volume.spread.whole(size, volume.extent);
+            Bytes::new(whole.get().saturating_sub(volume.takes().get()))
+        }
+        Purpose::Device | Purpose::Filesystem => Bytes::default(),
+    }
+}
+
+/// Fails if the thin pool is missing, may run out, or has failed: its volumes may not be written then. `more`: how much
+/// its volumes are to become larger.
+pub fn require_usable_pool(pool: &Pool, more: Bytes, wish: &Wish) -> Result<(), Reason> {
     let limit = wish.pool_limit;
     let pool = match pool {
         Pool::Seen(pool) => pool,
         Pool::Unseen(id) => return Err(Reason::NoPool(id.clone())),
     };
-    if let Some((what, percent)) = pool.filled_to(limit).next() {
+    if let Some((what, percent)) = pool.short_of(limit, more).next() {
         return Err(Reason::PoolFull {
             pool: pool.id.clone(),
             size: pool.takes(),

@@ -76,7 +76,8 @@ impl Look<'_> {
                 lvm::Found::NoGroup => return Ok(Lvm::NoGroup),
             };
             let pool = volume.pool.as_ref().filter(|_| !wish.read_only);
-            let pool = pool.map(|name| self.see_pool(name)).transpose()?;
+            let pool = pool.map(|name| self.see_pool(name, wish));
+            let pool = pool.transpose()?;
             let suspended = self.facts.uses.as_ref().and_then(|u| u.suspended.as_ref());
             let unused_table = suspended.is_some_and(|name| *name == id.dm_name())
                 && lvm::has_unused_table(host, id)?;
@@ -95,7 +96,7 @@ impl Look<'_> {
     pub(super) fn look_for_room(&mut self, wish: &Wish) {
         let Subject { host, id, .. } = self.subject;
         let room = match wish.thin_pool() {
-            Some(name) => self.see_pool(name).map(|pool| Some(Room::Pool(pool))),
+            Some(name) => self.see_pool(name, wish).map(|pool| Some(Room::Pool(pool))),
             None => lvm::find_group(host, id.vg()).map(|group| group.map(Room::Group)),
         };
         match room {
@@ -105,11 +106,16 @@ impl Look<'_> {
         }
     }
 
-    fn see_pool(&self, name: &LvName) -> Result<Pool> {
-        let id = self.subject.id;
+    fn see_pool(&self, name: &LvName, wish: &Wish) -> Result<Pool> {
+        let Subject { host, id, .. } = self.subject;
         let pool = LvId::new(id.vg().clone(), name.clone());
         Ok(match self.find(&pool)? {
-            lvm::Found::Volume(row) => Pool::Seen(row),
+            lvm::Found::Volume(mut row) => {
+                if row.promised.is_none() {
+                    lvm::see_promised(host, &mut row, wish.pool_limit)?;
+                }
+                Pool::Seen(row)
+            }
             _ => Pool::Unseen(pool),
         })
     }

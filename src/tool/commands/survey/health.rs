@@ -244,7 +244,7 @@ impl Health {
             let why = "it may lose data, or cannot be activated";
             let command = format!("lvs -a -o +devices,lv_health_status {}", id.vg());
             finding.why(why).run(command)
-        } else if self.volume.is_pool_filled_to(self.limit) {
+        } else if self.volume.runs_out_at(self.limit) {
             // A repair would not give the pool more room.
             finding.why("its volumes cannot be written until it has room")
         } else {
@@ -310,11 +310,11 @@ impl Health {
 
     fn full(&self) -> Option<Finding> {
         let (volume, id, size) = (&self.volume, &self.volume.id, self.volume.takes());
-        if !volume.is_pool_filled_to(self.limit) {
+        if !volume.runs_out_at(self.limit) {
             return None;
         }
         let (mut findings, mut commands) = (Vec::new(), Vec::new());
-        for (what, percent) in volume.filled_to(self.limit) {
+        for (what, percent) in volume.short_of(self.limit, Bytes::default()) {
             let full = Reason::PoolFull {
                 pool: id.clone(),
                 size,
@@ -339,7 +339,7 @@ impl Health {
         let pool = self.pool.as_ref()?;
         let finding = format!("its thin pool {} is nearly full", pool.id);
         let finding = Finding::warning("pool-full", finding).word("pool full");
-        pool.is_pool_filled_to(self.limit).then_some(finding)
+        pool.runs_out_at(self.limit).then_some(finding)
     }
 
     fn without_space(&self) -> Option<Finding> {

@@ -57,10 +57,14 @@ impl<'a> Inventory<'a> {
         let config = &loaded.config;
         let began = Instant::now();
         let Listed {
-            volumes,
+            mut volumes,
             groups,
             silent,
         } = lvm::list(host)?;
+        for volume in &mut volumes {
+            // If LVM does not answer, the pool counts as one that may run out.
+            let _ = lvm::see_promised(host, volume, config.thin_pool_limit);
+        }
         let asked = began.elapsed();
         let devices = volumes.iter().filter(|volume| !volume.is_pool());
         let devices = devices.filter_map(|volume| Device::find(host.kernel, &volume.id).ok()?);

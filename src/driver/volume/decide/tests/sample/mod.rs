@@ -15,7 +15,7 @@ use crate::config::VolumeGroup;
 use crate::crypt::{Luks, Unlocked};
 use crate::fs::Condition;
 use crate::host::DeviceNumber;
-use crate::lvm::{self, Group, GroupDisk, Lease, LeaseState, Record, Spread, Volume};
+use crate::lvm::{self, Group, GroupDisk, Lease, LeaseState, Promised, Record, Spread, Volume};
 use crate::mount::{Row, Table};
 use crate::names::{Bytes, Filesystem, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::decide::decision::Decision;
@@ -112,6 +112,23 @@ pub fn pool(facts: &mut Facts, data: f64, metadata: f64, health: &str) {
         Some(Lvm::Volume { pool, .. }) => *pool = Some(seen),
         _ => facts.room = Some(Room::Pool(seen)),
     }
+}
+
+/// Like [`pool`], with data that is full. The pool has 64 MiB, of which it has promised `mib`.
+pub fn promising(facts: &mut Facts, mib: u64) {
+    pool(facts, 100.0, 1.0, "");
+    let pool = match (&mut facts.lvm, &mut facts.room) {
+        (Some(Lvm::Volume { pool, .. }), _) => pool.as_mut(),
+        (_, Some(Room::Pool(pool))) => Some(pool),
+        other => panic!("{other:?}"),
+    };
+    let Some(Pool::Seen(pool)) = pool else {
+        unreachable!()
+    };
+    pool.promised = Some(Promised {
+        all: Bytes::new(mib << 20),
+        block: NonZeroU64::new(64 << 10).unwrap(),
+    });
 }
 
 pub fn full(what: &'static str, percent: f64) -> Decision {
