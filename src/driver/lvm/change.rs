@@ -187,7 +187,7 @@ pub fn extend(host: &Host, volume: &Volume, larger: &Larger, lock: &Lock) -> Res
         // `vg_free` also counts space that LVM may not allocate, so the disks are asked. If LVM has just hung, it is
         // not asked again.
         let disks = is_moved.as_ref().ok().and_then(|_| disks_of(host, vg).ok());
-        let free = disks.map_or(volume.free, |disks| usable(&disks));
+        let free = disks.map_or(volume.group.free, |disks| usable(&disks));
         let now = volume.device_size();
         let advice = if volume.has_role("thickorigin") {
             format!(

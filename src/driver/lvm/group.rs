@@ -17,7 +17,7 @@ pub struct Group {
     /// The space that LVM may allocate to volumes: see [`usable`](super::usable).
     #[serde(rename = "vg_free", deserialize_with = "bytes")]
     pub free: Bytes,
-    /// See [`Volume::metadata_free`](super::Volume::metadata_free).
+    /// See [`GroupFacts::metadata_free`](super::GroupFacts::metadata_free).
     #[serde(rename = "vg_mda_free", deserialize_with = "bytes")]
     pub metadata_free: Bytes,
     /// The size of the smallest area with LVM's metadata of the group. An area holds two versions of the metadata.

@@ -64,31 +64,30 @@ impl Mapped {
         names.map(move |name| Self(dir.join(name)))
     }
 
-    /// The name of the first suspended device: this one, or one below it. `None`: none of them is suspended.
-    pub fn suspended(&self, kernel: &Kernel) -> Option<String> {
-        self.first(kernel, &|one| one.is_suspended(kernel), DEEPEST)
-    }
-
-    /// The name of the first device, this one or one below it, that stands in for a part of a disk. LVM makes such a
-    /// device if the disk is missing at the activation, and by `missing_stripe_filler` in lvm.conf it reads as errors
-    /// or as zeroes. It stays when the disk is back. Source: lvm2 lib/activate/dev_manager.c,
-    /// `_add_error_or_zero_device`.
-    pub fn stand_in(&self, kernel: &Kernel) -> Option<String> {
+    /// The name of a device, this one or one below it, that stands in for a part of a disk. LVM makes such a device if
+    /// the disk is missing at the activation, and by `missing_stripe_filler` in lvm.conf it reads as errors or as
+    /// zeroes. It stays when the disk is back. Source: lvm2 lib/activate/dev_manager.c, `_add_error_or_zero_device`.
+    pub fn stand_in(self, kernel: &Kernel) -> Option<String> {
         let is_one = |one: &Self| {
-            let uuid = kernel.read(&one.0.join("dm/uuid")).unwrap_or_default();
+            let uuid = one.uuid(kernel).unwrap_or_default();
             uuid.starts_with("LVM-") && uuid.contains("-missing_")
         };
-        self.first(kernel, &is_one, DEEPEST)
+        let found = self.stack(kernel).into_iter().find(is_one)?;
+        Some(found.name(kernel).unwrap_or_default())
     }
 
-    /// The name of the first device, this one or one below it, for which this is true.
-    fn first(&self, kernel: &Kernel, is: &dyn Fn(&Self) -> bool, deepest: usize) -> Option<String> {
-        if is(self) {
+    /// The name of the first suspended device: this one, or one below it. `None`: none of them is suspended.
+    pub fn suspended(&self, kernel: &Kernel) -> Option<String> {
+        self.suspended_within(kernel, DEEPEST)
+    }
+
+    fn suspended_within(&self, kernel: &Kernel, deepest: usize) -> Option<String> {
+        if self.is_suspended(kernel) {
             return Some(self.name(kernel).unwrap_or_default());
         }
         let deepest = deepest.checked_sub(1)?;
         self.below(kernel)
-            .find_map(|one| one.first(kernel, is, deepest))
+            .find_map(|one| one.suspended_within(kernel, deepest))
     }
 }
 

@@ -43,7 +43,7 @@ pub use spread::Spread;
 pub(crate) use suspended::resumed;
 pub use udev::Udev;
 pub use unusable::{KeptAway, exported, kept_away, twins};
-pub use volume::{Merge, ReadOnlyBy, Target, Volume};
+pub use volume::{GroupFacts, Merge, ReadOnlyBy, Target, Volume};
 
 #[cfg(test)]
 pub(crate) use {tests::sample, volume::Lease};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::record::Record;
 use super::spread::Spread;
-use super::volume::{Lease, Merge, OVERFLOWED, Volume};
+use super::volume::{GroupFacts, Lease, Merge, OVERFLOWED, Volume};
 use crate::host::{Command, DeviceNumber, Host, ToolError};
 use crate::names::{Bytes, LvId, LvName, LvUuid, VgName, is_printable};
 
@@ -165,10 +165,12 @@ impl ReportRow {
             origin: LvName::parse(&self.origin).ok(),
             data_percent: self.data_percent.parse().ok(),
             metadata_percent: self.metadata_percent.parse().ok(),
-            extent: self.vg_extent_size,
-            free: self.vg_free,
-            metadata_free: self.vg_mda_free,
-            missing: self.vg_missing_pv_count,
+            group: GroupFacts {
+                extent: self.vg_extent_size,
+                free: self.vg_free,
+                metadata_free: self.vg_mda_free,
+                missing: self.vg_missing_pv_count,
+            },
             warned: false,
             promised: None,
         })
@@ -180,12 +182,14 @@ impl ReportRow {
     }
 
     /// The volume's health. `lv_health_status` does not say that a thick snapshot is invalid, or that the kernel has
-    /// given up a thin volume's pool. Letters of `lv_attr` say so. Source: lvm2 lib/report/report.c,
+    /// given up a thin volume's pool, or that LVM cannot tell. Letters of `lv_attr` say so. Source: lvm2 lib/report/report.c,
     /// `_lvhealthstatus_disp`.
     fn health(&self) -> String {
         match (self.letter(5), self.letter(9), &*self.lv_health_status) {
             (Some('I' | 'S'), _, _) => OVERFLOWED,
             (_, Some('F'), "") => "failed",
+            // The kernel's status of an active volume is not one that LVM knows.
+            (_, Some('X'), "") if self.lv_kernel_major != "-1" => "unknown",
             (_, _, health) => health,
         }
         .to_owned()

@@ -43,6 +43,11 @@ fn reads_what_lvs_prints() {
         assert!(other("lv_attr", full).has_overflowed(), "{full}");
     }
     assert!(!volume.has_overflowed());
+    let unknown = |major| {
+        let fields = [("lv_attr", "Cwi-a-C-X-"), ("lv_kernel_major", major)];
+        with(&fields).unwrap().health
+    };
+    assert_eq!([unknown("254"), unknown("-1")], ["unknown", ""]);
     assert_eq!(other("lv_attr", "").writable, None);
     let changed = other("lv_attr", "-ri-a-----");
     assert!(changed.writable == Some(false) && !changed.overridden);

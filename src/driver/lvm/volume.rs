@@ -48,12 +48,7 @@ pub struct Volume {
     /// How full the volume is, in percent. For a pool: how full its data is.
     pub data_percent: Option<f64>,
     pub metadata_percent: Option<f64>,
-    pub extent: NonZeroU64,
-    pub free: Bytes,
-    /// The free space for LVM's metadata of the group (`vg_mda_free`), on the disk with the least.
-    pub metadata_free: Bytes,
-    /// How many disks of the volume's group are missing (`vg_missing_pv_count`).
-    pub missing: u64,
+    pub group: GroupFacts,
     pub spread: Spread,
     /// The lock that an activation of the volume takes. `None`: nodes do not share the volume's group.
     pub lock: Option<Lease>,
@@ -62,6 +57,18 @@ pub struct Volume {
     pub warned: bool,
     /// What the pool has promised to its volumes. `None`: this is no pool, or LVM was not asked.
     pub promised: Option<Promised>,
+}
+
+/// What LVM's row of a volume says of the volume's group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupFacts {
+    pub extent: NonZeroU64,
+    /// The free space by LVM's metadata (`vg_free`), also where LVM may allocate none.
+    pub free: Bytes,
+    /// The free space for LVM's metadata of the group (`vg_mda_free`), on the disk with the least.
+    pub metadata_free: Bytes,
+    /// How many disks of the group are missing (`vg_missing_pv_count`).
+    pub missing: u64,
 }
 
 /// A merge of a snapshot into its origin: lvconvert(8), `--merge`.

@@ -190,6 +190,17 @@ fn images_that_differ_are_told() {
     assert!(reply.message.contains("mismatches exist"), "{reply:?}");
     node.down("pod", &volume);
     node.finds(&volume, "kept");
+
+    // One image may be blank, and the other not.
+    group.forget("data");
+    run("blkdiscard", &["-z", "-f", &volume.device()]);
+    let refused = node.refuses_mount(&volume, &["mismatches exist", "[degraded]"]);
+    let is_idle = || sh("lvs --noheadings -o raid_sync_action differ/data") == "idle";
+    bash(refused.command("lvchange --syncaction repair").unwrap());
+    eventually("the repair", is_idle);
+    bash(refused.command("lvchange --syncaction check").unwrap());
+    eventually("the check", is_idle);
+    node.visit(&volume);
 }
 
 #[test]

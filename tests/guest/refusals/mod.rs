@@ -192,7 +192,7 @@ refusals! {
             losetup --detach $lost
             lvchange -qq -ay --activationmode partial --config 'activation/missing_stripe_filler=\"zero\"' $vg/data
             losetup --find $dir/lost; pvscan -qq --cache; lvs --noheadings -o lv_health_status $vg/data | grep -v partial",
-        says: "/dev/mapper/partly--active-data-missing_0_0 still stands in for that disk",
+        says: "/dev/mapper/partly--active-data-missing_1_0 still stands in for that disk",
         undo: "told lvchange -an",
     }
     snapshot_full {

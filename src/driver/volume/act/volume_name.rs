@@ -43,7 +43,7 @@ impl Job<'_> {
         // If LVM's metadata changes while a disk is missing, that disk is stale when it comes back. Without the tag,
         // the volume stays active after its last unmount, which matters only to other nodes.
         let is_shared = volume.lock.is_some();
-        if is_shared || (config.deactivate && volume.missing == 0) {
+        if is_shared || (config.deactivate && volume.group.missing == 0) {
             self.tag_kubelets_name(volume, None)?;
         }
         Ok(())

@@ -104,7 +104,7 @@ pub fn of_filesystem(
     let is_recorded = is_due && !(may_wait && flaw(facts).is_some());
     // If a tag would allow mkfs, the filesystem is recorded before it is mounted, so there must be room for the record.
     if is_recorded && (record.making.is_some() || record.permission.is_some()) {
-        require_metadata_room(volume.metadata_free, 1)?;
+        require_metadata_room(volume.group.metadata_free, 1)?;
     }
     Ok(Decision::Mount(Mount {
         filesystem: filesystem.clone(),
@@ -192,7 +192,7 @@ pub fn permit_make(facts: &Facts, fs: FsType, how: Making) -> Ruling {
     }
     require_exactly_well(facts)?;
     if let Some(volume) = facts.volume() {
-        require_metadata_room(volume.metadata_free, 1)?;
+        require_metadata_room(volume.group.metadata_free, 1)?;
     }
     let permit = Permit::of(fs);
     Ok(Decision::Make { permit, how })

@@ -69,7 +69,7 @@ fn size_of_new(size: Bytes, group: &Group, wish: &Wish) -> Result<Bytes, Reason>
 /// pool must be usable.
 fn size_of_new_thin(size: Bytes, pool: &Pool, wish: &Wish) -> Result<Bytes, Reason> {
     let whole = match pool {
-        Pool::Seen(pool) => Spread::LINEAR.whole(size, pool.extent),
+        Pool::Seen(pool) => Spread::LINEAR.whole(size, pool.group.extent),
         Pool::Unseen(_) => size,
     };
     require_allowed(whole, wish)?;
@@ -107,7 +107,7 @@ pub fn of_size(volume: &Volume, size: Bytes, ground: &Ground, wish: &Wish) -> Ru
             size: volume.device_size(),
         });
     }
-    let whole = volume.spread.whole(size, volume.extent);
+    let whole = volume.spread.whole(size, volume.group.extent);
     require_allowed(whole, wish)?;
     if let Some(largest) = ground.largest.filter(|largest| size > *largest) {
         return Err(Reason::FilesystemLimit(largest));
@@ -116,7 +116,7 @@ pub fn of_size(volume: &Volume, size: Bytes, ground: &Ground, wish: &Wish) -> Ru
     if volume.pool.is_none() {
         require_room_to_grow(volume, whole, ground, wish)?;
     }
-    require_metadata_room(volume.metadata_free, 1)?;
+    require_metadata_room(volume.group.metadata_free, 1)?;
     Ok(Decision::Extend(whole))
 }
 
@@ -126,18 +126,18 @@ fn require_room_to_grow(
     ground: &Ground,
     wish: &Wish,
 ) -> Result<(), Reason> {
-    let (has, extent, spread) = (volume.takes(), volume.extent, volume.spread);
+    let (has, extent, spread) = (volume.takes(), volume.group.extent, volume.spread);
     let of_group = |size| spread.takes(size, extent).get();
     let fitting = ground.disks.as_ref();
     let needed = Needed {
         size,
         more: Bytes::new(of_group(size).saturating_sub(of_group(has))),
-        free: fitting.map_or(volume.free, |fitting| fitting.free),
+        free: fitting.map_or(volume.group.free, |fitting| fitting.free),
         has,
         sector: fitting.and_then(|fitting| fitting.sector),
         short: fitting.and_then(|fitting| fitting.short.clone()),
     };
-    let free = fitting.map_or(volume.free, |fitting| fitting.of_group);
+    let free = fitting.map_or(volume.group.free, |fitting| fitting.of_group);
     require_room(needed, free, wish)
 }
 
@@ -170,7 +170,7 @@ fn require_room(needed: Needed, free: Bytes, wish: &Wish) -> Result<(), Reason> 
 pub fn growth_in_pool(volume: &Volume, wish: &Wish) -> Bytes {
     match wish.purpose {
         Purpose::Size(size) => {
-            let whole = volume.spread.whole(size, volume.extent);
+            let whole = volume.spread.whole(size, volume.group.extent);
             Bytes::new(whole.get().saturating_sub(volume.takes().get()))
         }
         Purpose::Device | Purpose::Filesystem => Bytes::default(),

@@ -13,8 +13,8 @@ pub fn flaw(facts: &Facts) -> Option<Flaw> {
     let Some(Lvm::Volume { volume, pool, .. }) = &facts.lvm else {
         return None;
     };
-    if volume.missing > 0 {
-        return Some(Flaw::Missing(volume.missing));
+    if volume.group.missing > 0 {
+        return Some(Flaw::Missing(volume.group.missing));
     }
     if !volume.health.is_empty() {
         return Some(Flaw::Health(volume.health.clone()));
@@ -27,12 +27,16 @@ pub fn flaw(facts: &Facts) -> Option<Flaw> {
     }
 }
 
-/// Fails unless the volume is exactly well.
+/// Fails unless the volume is exactly well. While a disk of a RAID is away, a device stands in for its image, so the
+/// missing disk is told first.
 pub fn require_exactly_well(facts: &Facts) -> Result<(), Reason> {
-    if let Some(stand_in) = &facts.stand_in {
-        return Err(partly_active(facts, stand_in));
+    if let Some(flaw) = flaw(facts) {
+        return Err(Reason::Degraded(flaw));
     }
-    flaw(facts).map_or(Ok(()), |flaw| Err(Reason::Degraded(flaw)))
+    match &facts.stand_in {
+        Some(stand_in) => Err(partly_active(facts, stand_in)),
+        None => Ok(()),
+    }
 }
 
 /// Fails if one of LVM's devices stands in for a disk that was away when the volume was activated: reads get zeroes or

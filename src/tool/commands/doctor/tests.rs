@@ -265,7 +265,7 @@ const ROWS: &[Row] = &[
     ("pool-full", "warning", "vg/pool", "lvextend --size +", |f| f.of("pool").volume.data_percent = Some(95.0)),
     ("pool-full", "warning", "vg/pool", "vgextend vg DISK && lvextend", |f| {
         let pool = &mut f.of("pool").volume;
-        (pool.metadata_percent, pool.free) = (Some(95.0), Bytes::new(0));
+        (pool.metadata_percent, pool.group.free) = (Some(95.0), Bytes::new(0));
     }),
     ("volume-lock", "failed", "vg/data", "mounted, but", |f| f.of("data").lock = Some(LeaseState::Lost)),
     ("device-node", "failed", "vg/data", "vgmknodes vg", |f| f.of("data").lacks_node = true),

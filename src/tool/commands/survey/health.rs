@@ -325,7 +325,7 @@ impl Health {
             findings.push(full.message(id));
             commands.push(extend_pool(id, size, what));
         }
-        let first = if volume.free.get() == 0 {
+        let first = if volume.group.free.get() == 0 {
             format!("vgextend {} DISK && ", id.vg())
         } else {
             String::new()

@@ -20,7 +20,7 @@ pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
         .as_ref()
         .is_some_and(|uses| uses.mounts.is_empty())
         && facts.openers.as_ref().is_none_or(Openers::is_nobody);
-    let has_room = volume.metadata_free.get() >= 1024;
+    let has_room = volume.group.metadata_free.get() >= 1024;
     let is_writable = has_room
         && is_exactly_well(facts)
         && !facts.read_only
@@ -91,7 +91,10 @@ pub fn is_exactly_well(facts: &Facts) -> bool {
         Some(Pool::Unseen(_)) => false,
         None => true,
     };
-    volume.health.is_empty() && volume.missing == 0 && is_pool_well && facts.stand_in.is_none()
+    volume.health.is_empty()
+        && volume.group.missing == 0
+        && is_pool_well
+        && facts.stand_in.is_none()
 }
 
 /// For a volume that is formatted: without a permission, it is formatted exactly if no doubt is left.

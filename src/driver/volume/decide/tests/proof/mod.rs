@@ -203,7 +203,7 @@ impl Cases {
                     all.push(seen(&|f| {
                         f.lvm = blank().lvm;
                         volume(f).sized(Bytes::new(GIB));
-                        volume(f).free = ROOM;
+                        volume(f).group.free = ROOM;
                         if is_open(f) {
                             tags(f, ENCRYPTED);
                         }

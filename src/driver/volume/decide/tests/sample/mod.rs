@@ -161,7 +161,7 @@ pub const ROOM: Bytes = Bytes::new(10 * GIB);
 /// The volume has 1 GiB and is to have 2 GiB, and there is room.
 pub fn larger(facts: &mut Facts, wish: &mut Wish) {
     volume(facts).sized(Bytes::new(GIB));
-    volume(facts).free = ROOM;
+    volume(facts).group.free = ROOM;
     wish.purpose = Purpose::Size(Bytes::new(2 * GIB));
 }
 
@@ -345,7 +345,7 @@ pub fn metadata(facts: &mut Facts, free: u64) {
     let free = Bytes::new(free);
     match (&mut facts.lvm, &mut facts.room) {
         (_, Some(Room::Group(group))) => group.metadata_free = free,
-        (Some(Lvm::Volume { volume, .. }), _) => volume.metadata_free = free,
+        (Some(Lvm::Volume { volume, .. }), _) => volume.group.metadata_free = free,
         other => panic!("{other:?}"),
     }
 }
