@@ -12,7 +12,7 @@ const HEAD: &str = "| key | default | what it is |\n|---|---|---|\n";
 /// A row for each key that has a comment. The keys of a group's filesystems are those of all filesystems, and have none.
 fn rows() -> String {
     let (mut table, mut default, mut prose) = (String::new(), true, String::new());
-    let mut rows = String::new();
+    let mut rows = Vec::new();
     for line in EXAMPLE.lines() {
         let setting = line.strip_prefix('#').unwrap_or(line);
         if let Some(text) = line.strip_prefix("# ") {
@@ -32,17 +32,15 @@ fn rows() -> String {
                 "none".to_owned()
             };
             if !what.is_empty() {
-                rows += &format!(
-                    "| `{table}{key}` | {value} | {} |\n",
-                    what.replace('|', "\\|")
-                );
+                let what = what.replace('|', "\\|");
+                rows.push(format!("| `{table}{key}` | {value} | {what} |\n"));
             }
             prose.clear();
         } else {
             prose.clear();
         }
     }
-    rows
+    rows.concat()
 }
 
 #[test]
