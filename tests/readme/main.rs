@@ -1,6 +1,7 @@
 //! Compares the pages with the driver and its tests.
 #![allow(clippy::restriction, clippy::disallowed_methods)]
 
+mod changes;
 #[path = "../guest/refusals/commands.rs"]
 mod commands;
 mod links;
