@@ -41,6 +41,8 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("partial", "vgextend ", "tests/guest/doctor/nodes.rs"),
     ("partial", "lvchange -an ", "tests/guest/data/partial.rs"),
     ("degraded", "vgextend ", "tests/guest/doctor/nodes.rs"),
+    ("degraded", "lvconvert --repair ", "data::partial runs it on the RAID of a thin pool, with a spare disk"),
+    ("degraded", "vgreduce --removemissing ", "data::partial runs it after that"),
     ("degraded", "lvchange --syncaction repair ", "tests/guest/data/states.rs"),
     ("degraded", "lvchange --syncaction check ", "tests/guest/data/states.rs"),
     ("read-only-volume", "lvchange --refresh ", "tests/guest/users/read_only.rs"),

@@ -180,10 +180,6 @@ refusals! {
         says: "the volume group of degraded/data lacks 1 of its disks",
         undo: "losetup --find $dir/lost; told lvchange --refresh
             until lvs --noheadings -o sync_percent $vg/data | grep 100.00 > /dev/null; do sleep 0.1; done",
-        // A new disk in its place.
-        or: &["truncate -s 0 $dir/lost; truncate -s 64M $dir/lost; vgextend -qq $vg $(losetup --find --show $dir/lost)
-            told lvconvert --repair VOLUME=$vg/data; told vgreduce --removemissing
-            until lvs --noheadings -o sync_percent $vg/data | grep 100.00 > /dev/null; do sleep 0.1; done"],
     }
     partly_active {
         // With such a setting, a part that is away reads as zeroes.
