@@ -110,20 +110,28 @@ impl fmt::Display for Opener {
     }
 }
 
+/// Where a search looks for nodes of block devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nodes {
+    /// Below a directory `dev`, in memory. Takes little time.
+    InDev,
+    /// At any path, also where somebody has made a node of their own.
+    Anywhere,
+}
+
 /// Each block device that another process has open, once for each descriptor. Some are missing if the time of the
-/// [`Search`] is over first. Looks only at nodes below a directory `dev`, and only on devtmpfs or tmpfs, which always
-/// answer.
-pub fn of_devices(kernel: &Kernel) -> Vec<(DeviceNumber, Opener)> {
+/// [`Search`] is over first. Looks only at nodes on filesystems that always answer.
+pub fn of_devices(kernel: &Kernel, nodes: Nodes) -> Vec<(DeviceNumber, Opener)> {
     let search = Search::new(kernel);
     let mut found = Vec::new();
     for pid in search.processes() {
         let mounts = OnceCell::new();
         let answers = |mount: u64| {
             let mounts = mounts.get_or_init(|| kernel.read_of(pid, "mountinfo"));
-            is_in_memory(mounts, mount)
+            always_answers(mounts, mount, nodes)
         };
         let files = search.open_files(pid);
-        for (descriptor, _) in files.filter(|(_, target)| may_be_disk(target)) {
+        for (descriptor, _) in files.filter(|(_, target)| may_be_disk(target, nodes)) {
             let info = kernel.read_of(pid, &format!("fdinfo/{descriptor}"));
             let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
             // The flags are in octal. With O_PATH, only a path was opened, not the device.
@@ -144,10 +152,13 @@ pub fn of_devices(kernel: &Kernel) -> Vec<(DeviceNumber, Opener)> {
     found
 }
 
-/// Whether a path may be a disk's node: it is below a directory `dev`, and is not a node like /dev/null that many
-/// processes have open.
-fn may_be_disk(path: &Path) -> bool {
+/// Whether an open file's path may be a disk's node. A socket or a pipe has no path. Below a directory `dev`, nodes
+/// like /dev/null are left out, which many processes have open.
+fn may_be_disk(path: &Path, nodes: Nodes) -> bool {
     const OTHERS: [&str; 6] = ["null", "zero", "urandom", "pts", "shm", "tty"];
+    if nodes == Nodes::Anywhere {
+        return path.is_absolute();
+    }
     let mut parts = path.components().map(Component::as_os_str);
     parts.any(|part| part == "dev")
         && !parts
@@ -155,14 +166,20 @@ fn may_be_disk(path: &Path) -> bool {
             .is_some_and(|node| OTHERS.iter().any(|one| node == *one))
 }
 
-/// Whether the mount with this id, in this table of mounts, is a filesystem in memory, which always answers.
-fn is_in_memory(mountinfo: &str, id: u64) -> bool {
+/// Whether the mount with this id, in this table of mounts, is a filesystem that answers questions about an open node
+/// at once: a filesystem in memory, or one on local disks, which keeps the open node in memory. A network server or a
+/// FUSE server may never answer.
+fn always_answers(mountinfo: &str, id: u64, nodes: Nodes) -> bool {
+    const IN_MEMORY: [&str; 2] = ["devtmpfs", "tmpfs"];
+    const LOCAL: [&str; 6] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "overlay"];
+
     let id = id.to_string();
     let row = mountinfo
         .lines()
         .find(|row| row.split(' ').next() == Some(&id));
     let kind = row.and_then(|row| row.split_once(" - ")?.1.split(' ').next());
-    matches!(kind, Some("devtmpfs" | "tmpfs"))
+    let is_any = |known: &[&str]| kind.is_some_and(|kind| known.contains(&kind));
+    is_any(&IN_MEMORY) || (nodes == Nodes::Anywhere && is_any(&LOCAL))
 }
 
 /// The identity of a process's mount namespace, which no other namespace has.
@@ -256,20 +273,30 @@ mod tests {
     #[test]
     fn only_nodes_that_can_be_a_disk_and_always_answer_are_looked_at() {
         let cases = [
-            ("/dev/dm-3", true),
-            ("/host/dev/mapper/vg-lv", true),
-            ("/dev/null", false),
-            ("/dev/pts/0", false),
-            ("/data/device", false),
-            ("socket:[1]", false),
+            ("/dev/dm-3", [true, true]),
+            ("/host/dev/mapper/vg-lv", [true, true]),
+            ("/dev/null", [false, true]),
+            ("/dev/pts/0", [false, true]),
+            ("/data/device", [false, true]),
+            ("socket:[1]", [false, false]),
         ];
+        let both = [Nodes::InDev, Nodes::Anywhere];
         for (path, want) in cases {
-            assert_eq!(may_be_disk(Path::new(path)), want, "{path}");
+            let is = both.map(|nodes| may_be_disk(Path::new(path), nodes));
+            assert_eq!(is, want, "{path}");
         }
-        let mounts =
-            "36 35 0:5 / /dev rw - devtmpfs dev rw\n37 36 0:6 / /dev/x rw shared:1 - fuse.x x rw\n";
-        for (id, want) in [(36, true), (37, false), (3, false), (38, false)] {
-            assert_eq!(is_in_memory(mounts, id), want, "{id}");
+        let mounts = "36 35 0:5 / /dev rw - devtmpfs dev rw\n37 36 0:6 / /dev/x rw shared:1 - fuse.x x rw\n\
+                      38 35 8:1 / /srv rw - xfs /dev/sda1 rw\n39 35 0:9 / /n rw - nfs4 server:/ rw\n";
+        let no = [false, false];
+        for (id, want) in [
+            (36, [true, true]),
+            (37, no),
+            (3, no),
+            (38, [false, true]),
+            (39, no),
+        ] {
+            let is = both.map(|nodes| always_answers(mounts, id, nodes));
+            assert_eq!(is, want, "{id}");
         }
     }
 }

@@ -216,6 +216,18 @@ impl Table {
         Some((parent.device, parent.root.join(path)))
     }
 
+    /// Whether the end of `own`, a mount of this table, also ends `copy`, a mount of another namespace's table. The kernel
+    /// carries an unmount from the mount in which `own` is to its peers and to the mounts that follow it. Source: Linux'
+    /// Documentation/filesystems/sharedsubtree.rst, "umount".
+    pub fn takes_along(&self, own: &Row, (others, copy): (&Self, &Row)) -> bool {
+        let parents = self.by_id(own.parent).zip(others.by_id(copy.parent));
+        let follows = parents.is_some_and(|(parent, its)| {
+            parent.peers.is_some() && [its.peers, its.master].contains(&parent.peers)
+        });
+        let place = self.place(own);
+        follows && place.is_some() && place == others.place(copy)
+    }
+
     /// Each path to a mount. There are several if the directory of its mount point is bound to other places, too.
     pub fn paths(&self, row: &Row) -> impl Iterator<Item = PathBuf> {
         let in_parent = self.place(row);
@@ -362,6 +374,34 @@ mod tests {
         assert_eq!(disks, [number("98:0"), disk]);
         let is_whole: Vec<bool> = table.rows.iter().map(Row::is_whole).collect();
         assert_eq!(is_whole, [true, false, true]);
+    }
+
+    #[test]
+    fn the_end_of_a_mount_ends_the_copies_to_which_its_parent_propagates() {
+        let table = |parent: &str, at: &str| {
+            Table::parse(&format!(
+                "1 0 8:1 / / rw {parent} - ext4 /dev/a rw\n2 1 254:0 / {at} rw - ext4 /dev/b rw"
+            ))
+        };
+        let own = table("shared:7", "/k/x");
+        let cases = [
+            ("shared:7", "/k/x", true),
+            ("master:7", "/k/x", true),
+            ("shared:9 master:7", "/k/x", true),
+            ("shared:9", "/k/x", false),
+            ("", "/k/x", false),
+            ("master:7", "/elsewhere", false),
+        ];
+        for (parent, at, want) in cases {
+            let other = table(parent, at);
+            let copy = (&other, other.by_id(2).unwrap());
+            let takes = own.takes_along(own.by_id(2).unwrap(), copy);
+            assert_eq!(takes, want, "{parent} {at}");
+        }
+        // A mount that follows others ends with them, and they do not end with it.
+        let [follows, leads] = ["master:7", "shared:7"].map(|parent| table(parent, "/k/x"));
+        let copy = (&leads, leads.by_id(2).unwrap());
+        assert!(!follows.takes_along(follows.by_id(2).unwrap(), copy));
     }
 
     #[test]

@@ -43,6 +43,47 @@ fn a_writer_keeps_pods_from_a_volume_and_a_reader_does_not() {
     }
 }
 
+#[test]
+fn a_loop_device_that_only_reads_keeps_no_pod_from_a_volume_that_has_data() {
+    let (node, group, volume) = Node::with_data(Mode::MountOnly, "looped");
+    let attach = |how: &str| {
+        let device = volume.device();
+        sh(&format!("losetup {how} --find --show {device}"))
+            .trim()
+            .to_owned()
+    };
+    let name = attach("--read-only");
+    node.refuses_mount(&volume, &["[loop]"]);
+    detach(&name);
+    node.write("pod", &volume, "kept");
+    let name = attach("--read-only");
+    node.finds(&volume, "kept");
+    group.forget("data");
+    node.finds(&volume, "kept");
+    node.prints(&["check", "--idle", &group.path("data")], "losetup", 1);
+    detach(&name);
+    let name = attach("");
+    node.refuses_mount(&volume, &["[loop]"]);
+    detach(&name);
+    node.finds(&volume, "kept");
+}
+
+#[test]
+fn who_has_a_volume_open_is_found_whatever_the_path_of_the_node() {
+    let (node, _group, volume) = Node::with_data(Mode::MountOnly, "mknod");
+    node.write("pod", &volume, "kept");
+    let number = fs::metadata(volume.device()).unwrap().rdev();
+    let (major, minor) = (major(number), minor(number));
+    let own = "/run/mknod-node";
+    bash(&format!("rm -f {own}; mknod {own} b {major} {minor}"));
+    let writer = opener(own, "<>");
+    let who = format!("sleep (pid {}", writer.0.id());
+    node.refuses_mount(&volume, &[&who, "[open]"]);
+    drop(writer);
+    let _reader = opener(own, "<");
+    node.finds(&volume, "kept");
+}
+
 /// A loop device over the volume, through a node that only this process sees.
 fn through_a_hidden_node(volume: &Volume) -> (Process, String) {
     let number = fs::metadata(volume.device()).unwrap().rdev();

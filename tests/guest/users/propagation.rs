@@ -114,6 +114,27 @@ fn a_restriction_is_on_the_mount_wherever_it_appears() {
     }
 }
 
+/// As systemd-udevd and systemd-logind have copies of the host's mounts.
+#[test]
+fn a_copy_of_a_mount_that_ends_with_it_is_no_user() {
+    let (node, group, volume) = Node::with_data(Mode::MountOnly, "copied");
+    let id = group.path("data");
+    let _shared = shared(&node);
+    for (how, stays) in [("unchanged", false), ("slave", false), ("private", true)] {
+        let dir = node.up("pod", &volume);
+        let outside = Outside::new(&node, how);
+        let (json, _) = node.json(&["check", "--idle", &id]);
+        let found = json["obstacles"].as_array().unwrap();
+        let is_user = found.iter().any(|one| one["reason"] == "in-use");
+        assert_eq!(is_user, stays, "{how}: {json}");
+        assert!(found.iter().any(|one| one["reason"] == "mounted"), "{json}");
+        node.does(&["unmount", text(&dir)]);
+        assert_eq!(outside.options_at(&dir).is_some(), stays, "{how}");
+        drop(outside);
+        node.prints(&["check", "--idle", &id], "is ready", 0);
+    }
+}
+
 /// The driver is run in a namespace whose mounts appear in the host's, as a kubelet in a container is.
 #[test]
 fn a_restriction_holds_for_a_kubelet_in_a_namespace_of_its_own() {

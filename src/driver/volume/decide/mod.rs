@@ -40,5 +40,5 @@ pub use repair::repair_pool;
 pub use rules::{decide, require_lease, require_sound};
 pub use space::require_no_fault;
 pub use users::{User, require_no_writer, users};
-pub use uses::{Elsewhere, Mounted, Occupied, Openers, Place, There, Uses};
+pub use uses::{Elsewhere, LoopDevice, Mounted, Occupied, Openers, Place, There, Uses};
 pub use wish::{Purpose, Wish};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::facts::Facts;
 use super::reason::Reason;
-use super::uses::{Elsewhere, Mounted, Uses};
+use super::uses::{Elsewhere, LoopDevice, Mounted, Uses};
 use crate::crypt::Unlocked;
 use crate::host::holders::Opener;
 use crate::volume::device::Inside;
@@ -23,7 +23,7 @@ pub enum User {
     },
     InUse(Vec<Elsewhere>),
     StillMounted,
-    Loop(Vec<String>),
+    Loop(Vec<LoopDevice>),
     Open(Vec<Opener>),
     OpenUnseen,
 }
@@ -36,7 +36,7 @@ impl From<User> for Reason {
             User::HostMount { at, pods } => Self::HostMount { at, pods },
             User::InUse(elsewhere) => Self::InUse(elsewhere),
             User::StillMounted => Self::StillMounted,
-            User::Loop(loops) => Self::Loop(loops),
+            User::Loop(loops) => Self::Loop(loops.into_iter().map(|one| one.name).collect()),
             User::Open(processes) => Self::Open(processes),
             User::OpenUnseen => Self::OpenUnseen,
         }
@@ -96,7 +96,13 @@ fn foreign(facts: &Facts, inside: Option<&Inside>) -> Option<String> {
 pub fn require_no_writer(facts: &Facts) -> Result<(), Reason> {
     for user in users(facts) {
         match user {
-            User::Loop(_) | User::OpenUnseen => return Err(user.into()),
+            User::OpenUnseen => return Err(user.into()),
+            User::Loop(mut loops) => {
+                loops.retain(|one| one.writes);
+                if !loops.is_empty() {
+                    return Err(User::Loop(loops).into());
+                }
+            }
             User::Open(mut processes) => {
                 processes.retain(|process| process.writes);
                 if !processes.is_empty() {

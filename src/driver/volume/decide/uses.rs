@@ -63,8 +63,8 @@ pub struct Mounted {
 pub struct Openers {
     /// The processes that have the device open, writers first.
     pub processes: Vec<Opener>,
-    /// Loop devices over the volume's device, by kernel name.
-    pub loops: Vec<String>,
+    /// Loop devices over the volume's device.
+    pub loops: Vec<LoopDevice>,
     /// The volume's mounts in other mount namespaces.
     pub elsewhere: Vec<Elsewhere>,
     /// Whether the kernel has the device's filesystem mounted, even if no mount table shows it.
@@ -73,6 +73,14 @@ pub struct Openers {
     pub has_errors: bool,
     /// How often the device is open beyond what the fields above explain.
     pub unseen: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoopDevice {
+    /// By the kernel.
+    pub name: String,
+    /// Whether the loop device can write.
+    pub writes: bool,
 }
 
 impl Openers {
@@ -84,12 +92,13 @@ impl Openers {
         !self.is_mounted() && self.processes.is_empty() && self.loops.is_empty() && self.unseen == 0
     }
 
-    /// True if waiting may help: no writer and no loop device is known, and some opener may be a short probe: an unseen
-    /// one, or a reader of a volume that is not recorded yet.
+    /// True if waiting may help: no writer is known, and some opener may be a short probe: an unseen one, or a process
+    /// that reads a volume that is not recorded yet.
     pub fn may_end(&self, is_recorded: bool) -> bool {
-        let writes = self.processes.iter().any(|opener| opener.writes);
+        let writes = self.processes.iter().any(|opener| opener.writes)
+            || self.loops.iter().any(|one| one.writes);
         let reads = !self.processes.is_empty() && !is_recorded;
-        !writes && self.loops.is_empty() && (reads || self.unseen > 0)
+        !writes && (reads || self.unseen > 0)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Finds everyone who has the device of a volume open. The driver's claim does not keep out a process that opens the
 //! device without a claim, such as a virtual machine, a storage target or a loop device.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -10,10 +11,12 @@ use anyhow::{Context, Result, bail};
 
 use super::{Asker, Look};
 use crate::config::Config;
-use crate::host::holders::{self, Opener, Search, command, mount_namespace};
+use crate::host::holders::{self, Nodes, Opener, Search, command, mount_namespace};
 use crate::host::{Command, DeviceNumber, Host, Kernel};
 use crate::mount::{Row, Table, is_kubelets, is_runtimes};
-use crate::volume::decide::{Content, Elsewhere, Openers, Refusal, Uses, require_no_writer, users};
+use crate::volume::decide::{
+    Content, Elsewhere, LoopDevice, Openers, Refusal, Uses, require_no_writer, users,
+};
 use crate::volume::device::Device;
 use crate::volume::subject::Subject;
 
@@ -24,10 +27,12 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub struct Openings {
     /// How often each device is open. Source: dmsetup(8), `-o open`.
     counts: Vec<(DeviceNumber, usize)>,
-    /// The processes that have devices open. Read only when a device is open more often than its mounts and loop
-    /// devices explain.
-    files: OnceLock<Vec<(DeviceNumber, Opener)>>,
-    loops: Vec<(String, DeviceNumber)>,
+    /// The processes that have devices open by a node in /dev. Read only when a device is open more often than its
+    /// mounts and loop devices explain.
+    in_dev: OnceLock<Vec<(DeviceNumber, Opener)>>,
+    /// The processes that have devices open by any node. Read only when [`Self::in_dev`] does not explain all.
+    anywhere: OnceLock<Vec<(DeviceNumber, Opener)>>,
+    loops: Vec<(LoopDevice, DeviceNumber)>,
 }
 
 impl<'a> Look<'a> {
@@ -135,7 +140,8 @@ impl Openings {
     pub fn read(host: &Host, of: Option<DeviceNumber>) -> Result<Self> {
         Ok(Self {
             counts: counts(host, of)?,
-            files: OnceLock::new(),
+            in_dev: OnceLock::new(),
+            anywhere: OnceLock::new(),
             loops: loops_over_devices(host.kernel),
         })
     }
@@ -163,15 +169,15 @@ impl Openings {
             .loops
             .iter()
             .filter(|(_, below)| *below == device.number);
-        let loops: Vec<String> = loops.map(|(name, _)| name.clone()).collect();
-        let elsewhere = elsewhere(kernel, config, device);
+        let loops: Vec<LoopDevice> = loops.map(|(one, _)| one.clone()).collect();
+        let elsewhere = elsewhere(kernel, config, device, mounted);
         let has_filesystem = device.has_filesystem(kernel);
         // However often a device is mounted, the kernel has it open once.
         let is_mounted = mounted || has_filesystem || !elsewhere.is_empty();
         let seen = [loops.len(), usize::from(is_mounted), own];
         let others = count.saturating_sub(seen.iter().sum());
         let processes = if others > 0 {
-            self.processes(kernel, device)
+            self.processes(kernel, device, others)
         } else {
             Vec::new()
         };
@@ -192,11 +198,24 @@ impl Openings {
         })
     }
 
-    /// The processes that have a device open, once for each descriptor.
-    fn processes(&self, kernel: &Kernel, device: &Device) -> Vec<Opener> {
-        let files = self.files.get_or_init(|| holders::of_devices(kernel));
-        let files = files.iter().filter(|(number, _)| *number == device.number);
-        files.map(|(_, opener)| opener.clone()).collect()
+    /// The processes that have a device open, once for each descriptor. `most`: how often the device is open.
+    fn processes(&self, kernel: &Kernel, device: &Device, most: usize) -> Vec<Opener> {
+        let of_device = |files: &[(DeviceNumber, Opener)]| -> Vec<Opener> {
+            let files = files.iter().filter(|(number, _)| *number == device.number);
+            files.map(|(_, opener)| opener.clone()).collect()
+        };
+        let find = |nodes| holders::of_devices(kernel, nodes);
+        let in_dev = of_device(self.in_dev.get_or_init(|| find(Nodes::InDev)));
+        if in_dev.len() >= most {
+            return in_dev;
+        }
+        let anywhere = of_device(self.anywhere.get_or_init(|| find(Nodes::Anywhere)));
+        // The search of more files may have had no time for all of them.
+        if anywhere.len() > in_dev.len() {
+            anywhere
+        } else {
+            in_dev
+        }
     }
 }
 
@@ -233,7 +252,7 @@ fn counts(host: &Host, of: Option<DeviceNumber>) -> Result<Vec<(DeviceNumber, us
 
 /// Loop devices over block devices, each with its backing device. The kernel gives only the path that was used at
 /// setup. In this mount namespace, the path may name another device.
-fn loops_over_devices(kernel: &Kernel) -> Vec<(String, DeviceNumber)> {
+fn loops_over_devices(kernel: &Kernel) -> Vec<(LoopDevice, DeviceNumber)> {
     let block = Path::new("/sys/block");
     let mut names = kernel.list(block).unwrap_or_default();
     names.retain(|name| name.starts_with("loop"));
@@ -242,14 +261,19 @@ fn loops_over_devices(kernel: &Kernel) -> Vec<(String, DeviceNumber)> {
         let file = kernel.read(&block.join(&name).join("loop/backing_file"));
         let file = file.ok()?;
         let number = kernel.device_number(Path::new(file.trim_end_matches('\n')));
-        Some((name, number.ok()??))
+        let ro = kernel.read(&block.join(&name).join("ro"));
+        let writes = ro.map_or(true, |ro| ro.trim_end() == "0");
+        Some((LoopDevice { name, writes }, number.ok()??))
     };
     names.into_iter().filter_map(over).collect()
 }
 
 /// The mounts of a device in other mount namespaces, one for each namespace. [`Search`] may stop early. A mount that it
-/// did not reach still counts as an unseen opener.
-fn elsewhere(kernel: &Kernel, config: &Config, device: &Device) -> Vec<Elsewhere> {
+/// did not reach still counts as an unseen opener. Leaves out the copies that end with a mount of this namespace.
+/// `mounted`: this namespace has mounts of the device.
+fn elsewhere(kernel: &Kernel, config: &Config, device: &Device, mounted: bool) -> Vec<Elsewhere> {
+    let read = OnceCell::new();
+    let own = || read.get_or_init(|| Table::read(kernel).unwrap_or_default());
     let mut seen: BTreeSet<PathBuf> = mount_namespace(kernel, "self").into_iter().collect();
     let of_host = mount_namespace(kernel, 1);
     let mut found = Vec::new();
@@ -261,7 +285,11 @@ fn elsewhere(kernel: &Kernel, config: &Config, device: &Device) -> Vec<Elsewhere
         let is_hosts = of_host.as_ref() == Some(&its);
         seen.insert(its);
         let table = Table::of(kernel, &kernel.read_of(pid, "mountinfo"));
-        let mounts = table.of_device(device.number);
+        let mut mounts = table.of_device(device.number);
+        if mounted && !mounts.is_empty() {
+            let here = own().of_device(device.number);
+            mounts.retain(|row| !here.iter().any(|one| own().takes_along(one, (&table, row))));
+        }
         let is_kubelets = |row: &Row| is_kubelets(kernel, &table, row, &config.kubelet_dirs);
         let mut kubelets = mounts.clone();
         kubelets.retain(|row| is_kubelets(row));

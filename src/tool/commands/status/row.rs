@@ -153,7 +153,7 @@ fn in_words(user: User) -> Vec<String> {
             .map(|one| one.command.to_string())
             .collect(),
         User::StillMounted | User::OpenUnseen => vec!["unseen".to_owned()],
-        User::Loop(loops) => loops,
+        User::Loop(loops) => loops.into_iter().map(|one| one.name).collect(),
         User::Open(processes) => processes.into_iter().map(command).collect(),
     }
 }

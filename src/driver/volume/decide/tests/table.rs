@@ -350,7 +350,9 @@ fn somebody_has_its_device_open() {
         ("who reads a volume with data", |f, _| { openers(f).processes = vec![process(false)]; data(f); }, doubts([Doubt::Data(0)])),
         ("who reads the half of a mkfs", |f, _| { openers(f).processes = vec![process(false)]; holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, Refuse(Reason::BeingRead(open(false)))),
         ("who cannot be seen", |f, _| { openers(f).unseen = 1; holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::OpenUnseen)),
-        ("a loop device", |f, _| openers(f).loops = vec!["loop0".into()], Refuse(Reason::Loop(vec!["loop0".into()]))),
+        ("a loop device", |f, _| openers(f).loops = loops(true), Refuse(Reason::Loop(vec!["loop0".into()]))),
+        ("a loop device that only reads a filesystem", |f, _| { openers(f).loops = loops(false); holds(f, Ext4, |_| ()); }, mount(Ext4, |_| ())),
+        ("a loop device that only reads a blank volume", |f, _| openers(f).loops = loops(false), Refuse(Reason::Loop(vec!["loop0".into()]))),
         ("a pod, and it is bound from there", |f, _| { volume(f).open = true; mounted(f, POD, "rw", "rw"); }, Bind(row(POD, "ext4", "rw", "rw"))),
         ("a pod, and it is to be larger", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); volume(f).open = true; }, Extend(Bytes::new(2 * GIB))),
     ]);

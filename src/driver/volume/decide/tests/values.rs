@@ -20,14 +20,16 @@ type Change = fn(&mut Openers);
 fn whether_a_device_is_free_and_whether_waiting_may_help() {
     // Columns: the openers; whether nobody has the device open; whether waiting may help if a filesystem is recorded;
     // and if none is.
-    let cases: [(&str, Change, [bool; 3]); 8] = [
+    let cases: [(&str, Change, [bool; 3]); 10] = [
         ("nobody", |_| (), [true, false, false]),
         ("who reads", |o| o.processes = vec![process(false)], [false, false, true]),
         ("who writes", |o| o.processes = vec![process(true)], [false, false, false]),
         ("who is not seen", |o| o.unseen = 1, [false, true, true]),
         ("who writes, and who is not seen", |o| { o.processes = vec![process(true)]; o.unseen = 1; }, [false, false, false]),
-        ("a loop device", |o| o.loops = vec!["loop0".into()], [false, false, false]),
-        ("a loop device, and who is not seen", |o| { o.loops = vec!["loop0".into()]; o.unseen = 1; }, [false, false, false]),
+        ("a loop device", |o| o.loops = loops(true), [false, false, false]),
+        ("a loop device that only reads", |o| o.loops = loops(false), [false, false, false]),
+        ("a loop device that only reads, and who is not seen", |o| { o.loops = loops(false); o.unseen = 1; }, [false, true, true]),
+        ("a loop device, and who is not seen", |o| { o.loops = loops(true); o.unseen = 1; }, [false, false, false]),
         ("a mount", |o| o.has_filesystem = true, [false, false, false]),
     ];
     for (name, change, want) in cases {

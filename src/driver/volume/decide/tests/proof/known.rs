@@ -110,7 +110,7 @@ pub fn is_known_and_well(facts: &Facts) -> bool {
     };
     let nobody_writes = facts.openers.as_ref().map_or(!volume.open, |openers| {
         openers.unseen == 0
-            && openers.loops.is_empty()
+            && openers.loops.iter().all(|one| !one.writes)
             && openers.processes.iter().all(|process| !process.writes)
     });
     let is_nobodys = facts

@@ -197,11 +197,12 @@ pub const LOCKS: [fn() -> LeaseState; 8] = [
     || LeaseState::Elsewhere(None),
 ];
 
-pub const OPENERS: [See; 10] = [
+pub const OPENERS: [See; 11] = [
     |f| *openers(f) = Openers::default(),
     |f| openers(f).processes = vec![process(false)],
     |f| openers(f).processes = vec![process(true)],
-    |f| openers(f).loops = vec!["loop0".into()],
+    |f| openers(f).loops = loops(true),
+    |f| openers(f).loops = loops(false),
     |f| openers(f).unseen = 1,
     |f| openers(f).has_filesystem = true,
     |f| {

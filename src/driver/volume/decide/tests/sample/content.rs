@@ -7,7 +7,7 @@ use crate::host::holders::Opener;
 use crate::names::{FsType, Shown};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Content, Facts};
-use crate::volume::decide::uses::{Elsewhere, Openers};
+use crate::volume::decide::uses::{Elsewhere, LoopDevice, Openers};
 
 use super::*;
 
@@ -79,6 +79,11 @@ pub fn process(writes: bool) -> Opener {
         command: "vm".shown(),
         writes,
     }
+}
+
+pub fn loops(writes: bool) -> Vec<LoopDevice> {
+    let name = "loop0".to_owned();
+    vec![LoopDevice { name, writes }]
 }
 
 pub fn is_claimed() -> Vec<Elsewhere> {
