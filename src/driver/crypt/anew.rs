@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::CIPHER;
 use super::header::{BINARY, CHECKSUM, FIRST, SECOND, checksum};
-use super::layout::{Kdf, Keyslot, Layout, STRIPES};
+use super::layout::{Kdf, KeyDigest, Keyslot, Layout, STRIPES};
 use crate::fs::superblock::{ReadAt, bytes};
 
 /// Flags of a header that change only the speed of the device.
@@ -29,7 +29,7 @@ const OF_SPEED: [&str; 5] = [
 /// Both copies of a new header that opens the same volume as `layout`. `None`: `layout` opens nothing, or its JSON does
 /// not fit.
 pub fn both_copies(uuid: &str, layout: &Layout) -> Option<Vec<u8>> {
-    let json = json(layout)?.to_string();
+    let json = template(layout)?.to_string();
     let size = usize::try_from(layout.size).ok()?;
     let mut both = Vec::new();
     for (place, magic) in [(0, FIRST), (layout.size, SECOND)] {
@@ -74,8 +74,18 @@ pub fn keys(layout: &Layout) -> Vec<Range<u64>> {
     keys.collect()
 }
 
-fn json(layout: &Layout) -> Option<Value> {
-    let (segment, digest) = (layout.segment()?, layout.digest()?);
+/// The JSON of the header that cryptsetup gets: one segment with the driver's cipher, and the key slots that open it.
+/// `None`: there is no such segment or digest, or a text is no number.
+pub fn template(layout: &Layout) -> Option<Value> {
+    let (segment, (_, digest)) = (layout.segment()?, layout.digest()?);
+    let KeyDigest {
+        hash,
+        iterations,
+        salt,
+        digest,
+        ..
+    } = digest;
+    let areas: u64 = layout.config.keyslots_size.parse().ok()?;
     let slots = layout.opening().map(|(number, slot)| {
         let slot = keyslot(slot)?;
         Some((number.to_string(), slot))
@@ -100,15 +110,15 @@ fn json(layout: &Layout) -> Option<Value> {
             "type": "pbkdf2",
             "keyslots": numbers,
             "segments": ["0"],
-            "hash": digest.hash,
-            "iterations": digest.iterations,
-            "salt": digest.salt,
-            "digest": digest.digest,
+            "hash": hash,
+            "iterations": iterations,
+            "salt": salt,
+            "digest": digest,
         } },
         "tokens": {},
         "config": {
             "json_size": layout.size.checked_sub(BINARY as u64)?.to_string(),
-            "keyslots_size": layout.config.keyslots_size,
+            "keyslots_size": areas.to_string(),
             "flags": flags,
         },
         "keyslots": slots,

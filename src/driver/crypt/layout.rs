@@ -2,8 +2,9 @@
 //! JSON.
 //!
 //! cryptsetup may understand the same text in another way: its json-c ends a name at a NUL, and takes the later of two
-//! equal names. So this parser accepts only a text that means the same to every reader. It keeps unknown names, so that
-//! `volume/decide/luks.rs` can refuse them.
+//! equal names. So this parser accepts only a text whose names mean the same to every reader. [`Layout`] has typed
+//! fields for the values that `anew.rs` copies into the header for cryptsetup, and the whole JSON, which
+//! `volume/decide/luks.rs` compares with that header.
 //!
 //! Source: cryptsetup's docs/on-disk-format-luks2.pdf, "LUKS2 JSON Metadata Format".
 
@@ -20,9 +21,6 @@ use serde_json::{Value, from_slice};
 pub const STRIPES: u64 = 4000;
 const SECTOR: u64 = 512;
 
-/// The other members of a JSON object. cryptsetup is not known to write them, or the driver does not allow them.
-pub type Others = BTreeMap<String, Value>;
-
 /// One copy of a header.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
@@ -33,8 +31,9 @@ pub struct Layout {
     /// The size of this copy in bytes, which its JSON does not say.
     #[serde(default)]
     pub size: u64,
-    #[serde(flatten)]
-    pub others: Others,
+    /// The whole JSON.
+    #[serde(default)]
+    pub json: Value,
 }
 
 impl Layout {
@@ -50,16 +49,17 @@ impl Layout {
         self.segments.get(&0).filter(|_| self.segments.len() == 1)
     }
 
-    /// The digest of the segment's key. `None`: there is no such digest, or more than one.
-    pub fn digest(&self) -> Option<&KeyDigest> {
-        let is_of_segment = |digest: &&KeyDigest| digest.segments.iter().any(|one| one == "0");
-        let mut digests = self.digests.values().filter(is_of_segment);
-        digests.next().filter(|_| digests.next().is_none())
+    /// The digest of the segment's key, with its number. `None`: there is no such digest, or more than one.
+    pub fn digest(&self) -> Option<(u8, &KeyDigest)> {
+        let is_of_segment = |digest: &KeyDigest| digest.segments.iter().any(|one| one == "0");
+        let mut digests = self.digests.iter().filter(|(_, one)| is_of_segment(one));
+        let (number, digest) = digests.next().filter(|_| digests.next().is_none())?;
+        Some((*number, digest))
     }
 
     /// The key slots that can open the segment.
     pub fn opening(&self) -> impl Iterator<Item = (&u8, &Keyslot)> {
-        let named = self.digest().map(|digest| &digest.keyslots);
+        let named = self.digest().map(|(_, digest)| &digest.keyslots);
         let is_named = move |number: &u8| {
             named.is_some_and(|named| named.iter().any(|one| *one == number.to_string()))
         };
@@ -71,18 +71,9 @@ impl Layout {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Segment {
-    #[serde(rename = "type")]
-    pub kind: String,
     pub offset: String,
-    pub size: String,
-    pub iv_tweak: String,
-    #[serde(rename = "encryption")]
-    pub cipher: String,
     /// In bytes.
     pub sector_size: u64,
-    pub integrity: Option<Value>,
-    #[serde(flatten)]
-    pub others: Others,
 }
 
 impl Segment {
@@ -96,43 +87,27 @@ impl Segment {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Keyslot {
-    #[serde(rename = "type")]
-    pub kind: String,
     pub key_size: u64,
     pub priority: Option<u8>,
     pub af: Splitter,
     pub area: KeyslotArea,
     pub kdf: Kdf,
-    #[serde(flatten)]
-    pub others: Others,
 }
 
 /// How the volume's key is split before it is encrypted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Splitter {
-    #[serde(rename = "type")]
-    pub kind: String,
-    pub stripes: u64,
     pub hash: String,
-    #[serde(flatten)]
-    pub others: Others,
 }
 
-/// Where the header keeps the volume's key, and how the key is encrypted there. `key_size`: the size, in bytes, of the
-/// key that encrypts the volume's key.
+/// Where the header keeps the volume's key. `key_size`: the size, in bytes, of the key that encrypts the volume's key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KeyslotArea {
-    #[serde(rename = "type")]
-    pub kind: String,
     pub offset: String,
     pub size: String,
-    #[serde(rename = "encryption")]
-    pub cipher: String,
     pub key_size: u64,
-    #[serde(flatten)]
-    pub others: Others,
 }
 
 impl KeyslotArea {
@@ -166,38 +141,29 @@ pub struct Kdf {
     pub memory: u64,
     pub cpus: u64,
     pub salt: String,
-    #[serde(flatten)]
-    pub others: Others,
 }
 
 /// A digest, which tells whether a key is the right one, with the key slots and segments of that key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KeyDigest {
-    #[serde(rename = "type")]
-    pub kind: String,
     pub keyslots: Vec<String>,
     pub segments: Vec<String>,
     pub hash: String,
     pub iterations: u64,
     pub salt: String,
     pub digest: String,
-    #[serde(flatten)]
-    pub others: Others,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LayoutConfig {
-    pub json_size: String,
     pub keyslots_size: String,
     /// Options with which cryptsetup is to open the volume.
     pub flags: Vec<String>,
     /// Features that a program must know to open the volume, by kind. `online-reencrypt`, for example, is of the kind
     /// `mandatory`.
     pub requirements: BTreeMap<String, Vec<String>>,
-    #[serde(flatten)]
-    pub others: Others,
 }
 
 /// Parses the JSON of a copy with `size` bytes. Only zeros may follow the JSON. An error says why this is no JSON of a
@@ -208,18 +174,18 @@ pub fn layout_of(json: &[u8], size: u64) -> Result<Layout, String> {
     if rest.iter().any(|byte| *byte != 0) {
         return Err("something follows it".to_owned());
     }
-    let layout = from_slice(text).and_then(|OneMeaning| from_slice::<Layout>(text));
-    let mut layout = layout.map_err(|error| error.to_string())?;
-    if layout.size != 0 {
-        return Err("unknown field `size`".to_owned());
-    }
-    layout.size = size;
-    // Tokens can open a volume without its passphrase. cryptsetup never gets them.
-    layout.others.remove("tokens");
-    Ok(layout)
+    let parsed = from_slice(text)
+        .and_then(|OneMeaning| Ok((from_slice::<Layout>(text)?, from_slice::<Value>(text)?)));
+    let (layout, json) = parsed.map_err(|error| error.to_string())?;
+    Ok(Layout {
+        size,
+        json,
+        ..layout
+    })
 }
 
-/// Any JSON in which no name comes twice in one object, and no name or text has a control character.
+/// Any JSON in which no name comes twice in one object, and no name has a control character. A text may have any
+/// character: the driver compares texts that encrypt as a whole, and cryptsetup gets no other text.
 struct OneMeaning;
 
 impl<'de> Deserialize<'de> for OneMeaning {
@@ -255,11 +221,8 @@ impl<'de> Visitor<'de> for OneMeaning {
         Ok(self)
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Self, E> {
-        match text.chars().find(|c| c.is_control()) {
-            Some(c) => Err(E::custom(format!("a control character: {c:?}"))),
-            None => Ok(self),
-        }
+    fn visit_str<E: Error>(self, _: &str) -> Result<Self, E> {
+        Ok(self)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Self, A::Error> {
@@ -270,7 +233,10 @@ impl<'de> Visitor<'de> for OneMeaning {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self, A::Error> {
         let mut names = BTreeSet::new();
         while let Some(name) = members.next_key::<String>()? {
-            Self.visit_str(&name)?;
+            if let Some(c) = name.chars().find(|c| c.is_control()) {
+                let error = format!("a control character in a name: {c:?}");
+                return Err(A::Error::custom(error));
+            }
             members.next_value::<Self>()?;
             if let Some(twice) = names.replace(name) {
                 return Err(A::Error::custom(format!("`{twice}` twice")));

@@ -16,14 +16,14 @@ pub const KEYS: &str = "luks-keys";
 /// The cipher of a volume, and of its key in each slot. This is luksFormat's default in every distribution.
 pub const CIPHER: &str = "aes-xts-plain64";
 /// Sizes of a key for this cipher, in bytes.
-pub const KEY_SIZES: [u64; 2] = [32, 64];
+pub const KEY_SIZES: [u64; 3] = [32, 48, 64];
 
-pub use anew::copy_keys;
+pub use anew::{copy_keys, template};
 pub use header::{HEADER_SIZE, Header, read};
 pub use kernel::require_dm_crypt;
 #[cfg(test)]
 pub use layout::layout_of;
-pub use layout::{KeyDigest, Keyslot, Layout, Others, STRIPES, Segment};
+pub use layout::{KeyDigest, Keyslot, Layout, Segment};
 pub use mapping::{DmTable, Luks, Unlocked, all_open, luks_of, name_of, table_of, volume_below};
 #[cfg(test)]
 pub use tests::LAYOUT;

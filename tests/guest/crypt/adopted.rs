@@ -127,6 +127,40 @@ fn a_plain_volume_that_an_operator_has_encrypted_is_told_from_one_that_is_plain(
     node.finds(&volume, "kept");
 }
 
+/// The options of luksFormat, and what is done after it. `$D` is the device and `$K` a file with the passphrase.
+#[rustfmt::skip] // a row is a line
+const HEALTHY: [(&str, &str); 12] = [
+    ("", "cryptsetup luksAddKey $QUICKLY --key-file $K $D $K"),
+    ("", "cryptsetup luksAddKey $QUICKLY --key-file $K $D $K; cryptsetup luksKillSlot -q --key-file $K $D 0"),
+    ("--pbkdf argon2i", ""),
+    ("--sector-size 4096", ""),
+    ("--key-size 256", ""),
+    ("--key-size 384", ""),
+    ("--hash sha512", ""),
+    ("--hash sm3", ""),
+    ("", "cryptsetup reencrypt $QUICKLY --key-file $K $D"),
+    ("", r#"echo '{"type":"systemd-fido2","keyslots":["0"],"x":"a\\nb\\u001b"}' | cryptsetup token import --json-file - $D"#),
+    ("", r#"echo '{"type":"clevis","keyslots":["0"],"jwe":{"tag":"a"}}' | cryptsetup token import --json-file - $D"#),
+    ("", "cryptsetup luksAddKey $QUICKLY --unbound --key-size 128 --key-slot 7 --key-file $K $D $K"),
+];
+
+#[test]
+fn a_header_that_cryptsetup_makes_is_opened_whatever_its_options() {
+    let (node, group) = (with_key(Mode::MountOnly, "healthy"), Group::new("healthy"));
+    let volume = group.linear("data", "48m").encrypted();
+    let (device, key) = (volume.device(), "/run/healthy.key");
+    for (options, then) in HEALTHY {
+        println!("{options}, {then}");
+        encrypts(&volume, &format!("{QUICKLY} --type luks2 {options}"));
+        bash(&format!("D={device} K={key} QUICKLY='{QUICKLY}'; {then}"));
+        opens(&volume, "byhand");
+        node.prints(&["adopt", "healthy/data"], RECORDED, 0);
+        closes("byhand");
+        still_holds(&node, &volume, "kept");
+        group.forget("data");
+    }
+}
+
 #[test]
 fn luks1_is_converted_first() {
     let group = Group::new("luks-one");

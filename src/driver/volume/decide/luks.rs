@@ -4,9 +4,11 @@ use std::ops::RangeInclusive;
 
 use base64ct::{Base64, Encoding};
 
+use serde_json::{Map, Value, json};
+
 use super::reason::Reason;
 use crate::crypt::{
-    CIPHER, DmTable, Header, KEY_SIZES, KeyDigest, Keyslot, Layout, Others, STRIPES, Segment,
+    CIPHER, DmTable, Header, KEY_SIZES, KeyDigest, Keyslot, Layout, Segment, template,
 };
 use crate::host::DeviceNumber;
 use crate::names::Shown;
@@ -15,7 +17,7 @@ use crate::names::Shown;
 const KDFS: [&str; 3] = ["argon2id", "argon2i", "pbkdf2"];
 /// These hashes have at least 160 bits, as luksFormat demands. A shorter hash allows so few keys that all can be tried.
 /// Source: cryptsetup-luksFormat(8), `--hash`.
-const HASHES: [&str; 11] = [
+const HASHES: [&str; 12] = [
     "sha1",
     "sha224",
     "sha256",
@@ -27,6 +29,7 @@ const HASHES: [&str; 11] = [
     "whirlpool",
     "blake2b-512",
     "blake2s-256",
+    "sm3",
 ];
 /// The sizes of dm-crypt's sectors, in bytes.
 const SECTORS: [u64; 4] = [512, 1024, 2048, 4096];
@@ -52,8 +55,11 @@ pub fn require_no_reencryption(header: &Header) -> Result<(), Reason> {
 }
 
 /// Fails unless the header encrypts the whole volume, and its key, as the driver does. A LUKS2 header has no MAC:
-/// somebody who can write to the disk can write a header that encrypts with their own key, or not at all. Fails also if
-/// a member is unknown, since it may change the meaning of others.
+/// somebody who can write to the disk can write a header that encrypts with their own key, or not at all.
+///
+/// What is good is a template: the header that the driver writes for cryptsetup. The header on the disk has to say the
+/// same, but for what opens nothing: tokens, flags, and key slots of other keys. The values that the template copies
+/// from the disk have to be in their ranges.
 ///
 /// Each copy is judged that anybody can open. luksFormat writes the key slots last, into one copy after the other: if
 /// it is cut short between the two copies, the older copy has no key slot.
@@ -77,78 +83,61 @@ fn odd_of_layout(layout: &Layout) -> Option<String> {
             count => format!("{count} segments"),
         });
     };
-    let slots = layout.keyslots.values();
+    let (Some((number, digest)), Some(_)) = (layout.digest(), layout.opening().next()) else {
+        return Some("no key slot of its segment, or several digests".to_owned());
+    };
+    let of_keyslot = || {
+        layout
+            .opening()
+            .find_map(|(_, slot)| odd_of_keyslot(slot, layout))
+    };
     odd_of_segment(segment, layout)
-        .or_else(|| slots.clone().find_map(|slot| odd_of_keyslot(slot, layout)))
-        .or_else(|| odd_of_digests(layout))
-        .or_else(|| unknown(layout).map(|name| format!("{name}, which the driver does not know")))
+        .or_else(of_keyslot)
+        .or_else(|| odd_of_digest(digest))
+        .or_else(|| match template(layout) {
+            Some(template) => first_difference("", &judged(layout, number), &comparable(template)),
+            None => Some("a number that is none".to_owned()),
+        })
 }
 
 fn odd_of_segment(segment: &Segment, layout: &Layout) -> Option<String> {
-    let Segment {
-        kind,
-        cipher,
-        size,
-        iv_tweak,
-        sector_size,
-        ..
-    } = segment;
     let is_behind = |offset| layout.end().is_some_and(|end| offset >= end);
-    Some(if kind != "crypt" {
-        format!("a segment of the type {kind}")
-    } else if segment.integrity.is_some() {
-        "integrity".to_owned()
-    } else if cipher != CIPHER {
-        format!("the cipher {cipher}")
-    } else if !segment.begins().is_some_and(is_behind) {
+    if !segment.begins().is_some_and(is_behind) {
         let offset = segment.begins().unwrap_or_default();
-        format!("a segment at byte {offset}, in the header itself")
-    } else if size != "dynamic" || iv_tweak != "0" {
-        format!("a segment of the size {size}, with the tweak {iv_tweak}")
-    } else if !SECTORS.contains(sector_size) {
-        format!("sectors of {sector_size} bytes")
-    } else {
-        return None;
-    })
+        return Some(format!("a segment at byte {offset}, in the header itself"));
+    }
+    let size = segment.sector_size;
+    (!SECTORS.contains(&size)).then(|| format!("sectors of {size} bytes"))
 }
 
 fn odd_of_keyslot(slot: &Keyslot, layout: &Layout) -> Option<String> {
     let Keyslot {
-        kind,
         key_size,
+        priority,
         af,
         area,
         kdf,
-        ..
     } = slot;
     let mut sizes = [area.key_size, *key_size].into_iter();
-    let odd = if kind != "luks2" {
-        format!("a key slot of the type {kind}")
-    } else if area.cipher != CIPHER {
-        format!("the cipher {}", area.cipher)
-    } else if let Some(size) = sizes.find(|size| !KEY_SIZES.contains(size)) {
-        format!("a key of {size} bytes")
-    } else if slot.priority.is_some_and(|priority| priority > 2) {
-        "an unknown priority".to_owned()
-    } else if af.kind != "luks1" || af.stripes != STRIPES {
-        format!("{} stripes of the type {}", af.stripes, af.kind)
-    } else if area.kind != "raw" || !has_room(slot, layout) {
-        format!("an area of the type {} at byte {}", area.kind, area.offset)
-    } else if !KDFS.contains(&kdf.kind.as_str()) {
-        format!("the key derivation {}", kdf.kind)
-    } else if kdf.kind == "pbkdf2" && !HASHES.contains(&kdf.hash.as_str()) {
-        format!("the hash {}", kdf.hash)
-    } else if !HASHES.contains(&af.hash.as_str()) {
-        format!("the hash {}", af.hash)
-    } else if !is_base64(&kdf.salt, SALT) {
-        "another salt than 32 bytes".to_owned()
-    } else {
-        return None;
-    };
-    Some(match kind.as_str() {
-        "luks2" => format!("{odd} in a key slot"),
-        _ => odd,
-    })
+    Some(
+        if let Some(size) = sizes.find(|size| !KEY_SIZES.contains(size)) {
+            format!("a key of {size} bytes in a key slot")
+        } else if priority.is_some_and(|priority| priority > 2) {
+            "an unknown priority in a key slot".to_owned()
+        } else if !has_room(slot, layout) {
+            format!("a key slot at byte {}", area.offset)
+        } else if !KDFS.contains(&kdf.kind.as_str()) {
+            format!("the key derivation {} in a key slot", kdf.kind)
+        } else if kdf.kind == "pbkdf2" && !HASHES.contains(&kdf.hash.as_str()) {
+            format!("the hash {} in a key slot", kdf.hash)
+        } else if !HASHES.contains(&af.hash.as_str()) {
+            format!("the hash {} in a key slot", af.hash)
+        } else if !is_base64(&kdf.salt, SALT) {
+            "another salt than 32 bytes in a key slot".to_owned()
+        } else {
+            return None;
+        },
+    )
 }
 
 /// Whether the slot's key lies between the second copy of the header and the data.
@@ -159,46 +148,102 @@ fn has_room(slot: &Keyslot, layout: &Layout) -> bool {
     place.start >= layout.size.saturating_mul(2) && place.end <= end
 }
 
-fn odd_of_digests(layout: &Layout) -> Option<String> {
-    let is_odd = |digest: &&KeyDigest| {
-        digest.kind != "pbkdf2"
-            || digest.iterations == 0
-            || !HASHES.contains(&digest.hash.as_str())
-            || !is_base64(&digest.salt, SALT)
-            || !is_base64(&digest.digest, DIGEST)
-    };
-    if let Some(digest) = layout.digests.values().find(is_odd) {
-        return Some(format!(
-            "a digest of the type {}, with {}",
-            digest.kind, digest.hash
-        ));
+fn odd_of_digest(digest: &KeyDigest) -> Option<String> {
+    let is_odd = digest.iterations == 0
+        || !HASHES.contains(&digest.hash.as_str())
+        || !is_base64(&digest.salt, SALT)
+        || !is_base64(&digest.digest, DIGEST);
+    is_odd.then(|| format!("a digest of another size, or with {}", digest.hash))
+}
+
+/// The part of a header's JSON that opens the segment. `digest`: the number of the digest of the segment's key. Key
+/// slots of other keys, and their digests, are left out. The numbers of the key slots stay.
+fn judged(layout: &Layout, digest: u8) -> Value {
+    let mut json = layout.json.clone();
+    let opening: Vec<String> = layout
+        .opening()
+        .map(|(number, _)| number.to_string())
+        .collect();
+    if let Some(slots) = member(&mut json, "keyslots") {
+        slots.retain(|number, _| opening.contains(number));
     }
-    let is_opened = layout.opening().next().is_some();
-    (!is_opened).then(|| "no key slot of its segment, or several digests".to_owned())
+    if let Some(digests) = member(&mut json, "digests") {
+        let its = digests.remove(&digest.to_string()).unwrap_or_default();
+        *digests = Map::from_iter([("0".to_owned(), its)]);
+    }
+    if let Some(config) = member(&mut json, "config") {
+        // A requirement was refused before. cryptsetup may leave an empty list of them.
+        config.remove("requirements");
+    }
+    comparable(json)
+}
+
+/// The JSON of a header without tokens and flags, without default priorities, and with the numbers of a digest's key
+/// slots in order.
+fn comparable(mut json: Value) -> Value {
+    if let Some(all) = json.as_object_mut() {
+        all.remove("tokens");
+    }
+    if let Some(config) = member(&mut json, "config") {
+        config.remove("flags");
+    }
+    let slots = member(&mut json, "keyslots").into_iter();
+    for slot in slots
+        .flat_map(Map::values_mut)
+        .filter_map(Value::as_object_mut)
+    {
+        if slot.get("priority") == Some(&json!(1)) {
+            slot.remove("priority");
+        }
+    }
+    let digests = member(&mut json, "digests").into_iter();
+    for digest in digests.flat_map(Map::values_mut) {
+        if let Some(numbers) = digest.get_mut("keyslots").and_then(Value::as_array_mut) {
+            numbers.sort_by_key(Value::to_string);
+        }
+    }
+    json
+}
+
+fn member<'a>(json: &'a mut Value, name: &str) -> Option<&'a mut Map<String, Value>> {
+    json.get_mut(name)?.as_object_mut()
+}
+
+/// The path of the first member that is not as in the template, with its value. `None`: both say the same.
+fn first_difference(path: &str, has: &Value, template: &Value) -> Option<String> {
+    let (Value::Object(members), Value::Object(wanted)) = (has, template) else {
+        let is_short = !has.is_object() && !has.is_array();
+        let value = if is_short {
+            format!(" {has}")
+        } else {
+            String::new()
+        };
+        return (has != template).then(|| format!("{path}{value}"));
+    };
+    let join = |name: &str| {
+        if path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{path}.{name}")
+        }
+    };
+    let differs = |(name, value): (&String, &Value)| match wanted.get(name) {
+        Some(wanted) => first_difference(&join(name), value, wanted),
+        None => Some(format!("{}, which the driver does not know", join(name))),
+    };
+    let lacks = |name: &&String| !members.contains_key(*name);
+    let missing = || {
+        wanted
+            .keys()
+            .find(lacks)
+            .map(|name| format!("no {}", join(name)))
+    };
+    members.iter().find_map(differs).or_else(missing)
 }
 
 fn is_base64(text: &str, lengths: RangeInclusive<usize>) -> bool {
     let mut buffer = [0; 64];
     Base64::decode(text, &mut buffer).is_ok_and(|bytes| lengths.contains(&bytes.len()))
-}
-
-/// The first member of the header that the driver does not know.
-fn unknown(layout: &Layout) -> Option<&str> {
-    let slots = layout.keyslots.values();
-    let slots = slots.flat_map(|slot| {
-        [
-            &slot.others,
-            &slot.af.others,
-            &slot.area.others,
-            &slot.kdf.others,
-        ]
-    });
-    let all = [&layout.others, &layout.config.others].into_iter();
-    let all = all.chain(layout.segments.values().map(|segment| &segment.others));
-    let all = all
-        .chain(slots)
-        .chain(layout.digests.values().map(|digest| &digest.others));
-    all.flat_map(Others::keys).next().map(String::as_str)
 }
 
 /// Fails unless the kernel's table encrypts all data as this header says, and writes it to the device `below`, the

@@ -1,7 +1,9 @@
 //! Which LUKS2 headers and kernel tables keep a secret.
 
 use super::sample::*;
-use crate::crypt::{DmTable, KeyDigest, Layout};
+use serde_json::{Value, json};
+
+use crate::crypt::DmTable;
 use crate::names::Shown;
 use crate::volume::decide::decision::Decision;
 use crate::volume::decide::encrypted::{require_header, require_opened};
@@ -14,52 +16,100 @@ fn is_refused(facts: &Facts, what: &str) {
     assert_eq!(decide(facts, &wish()), Decision::Refuse(reason), "{what}");
 }
 
-fn digest(layout: &mut Layout) -> &mut KeyDigest {
-    layout.digests.get_mut(&0).unwrap()
+fn digest(json: &mut Value) -> &mut Value {
+    &mut json["digests"]["0"]
 }
 
-type Change = fn(&mut Layout);
+/// Renames a member.
+fn renamed(json: &mut Value, from: &str, to: &str) {
+    let members = json.as_object_mut().unwrap();
+    let value = members.remove(from).unwrap();
+    members.insert(to.to_owned(), value);
+}
+
+type Change = fn(&mut Value);
 
 #[rustfmt::skip] // a row is a line
-const ODD: [(Change, &str); 37] = [
-    (|l| segment(l).cipher = "cipher_null-ecb".into(), "the cipher cipher_null-ecb"),
-    (|l| segment(l).cipher = String::new(), "the cipher "),
-    (|l| segment(l).cipher = "aes-xts-plain64 ".into(), "the cipher aes-xts-plain64 "),
-    (|l| segment(l).kind = "linear".into(), "a segment of the type linear"),
-    (|l| segment(l).integrity = Some(true.into()), "integrity"),
-    (|l| segment(l).offset.clear(), "a segment at byte 0, in the header itself"),
-    (|l| segment(l).offset = "4096".into(), "a segment at byte 4096, in the header itself"),
-    (|l| segment(l).size = "512".into(), "a segment of the size 512, with the tweak 0"),
-    (|l| segment(l).iv_tweak = "8".into(), "a segment of the size dynamic, with the tweak 8"),
-    (|l| segment(l).sector_size = 8192, "sectors of 8192 bytes"),
-    (|l| { let other = segment(l).clone(); l.segments.insert(1, other); }, "2 segments"),
-    (|l| { let other = l.segments.remove(&0).unwrap(); l.segments.insert(1, other); }, "no segment with the number 0"),
-    (|l| l.segments.clear(), "0 segments"),
-    (|l| slot(l).area.cipher = "cipher_null".into(), "the cipher cipher_null in a key slot"),
-    (|l| slot(l).kind = "reencrypt".into(), "a key slot of the type reencrypt"),
-    (|l| slot(l).key_size = 1, "a key of 1 bytes in a key slot"),
-    (|l| slot(l).priority = Some(3), "an unknown priority in a key slot"),
-    (|l| slot(l).af.stripes = 1, "1 stripes of the type luks1 in a key slot"),
-    (|l| slot(l).af.hash = "crc32".into(), "the hash crc32 in a key slot"),
-    (|l| slot(l).area.kind = "journal".into(), "an area of the type journal at byte 32768 in a key slot"),
-    (|l| slot(l).area.offset = "4096".into(), "an area of the type raw at byte 4096 in a key slot"),
-    (|l| slot(l).area.size = "16777216".into(), "an area of the type raw at byte 32768 in a key slot"),
-    (|l| slot(l).kdf.kind = "none".into(), "the key derivation none in a key slot"),
-    (|l| { slot(l).kdf.kind = "pbkdf2".into(); slot(l).kdf.hash = "crc32".into(); }, "the hash crc32 in a key slot"),
-    (|l| slot(l).kdf.salt = "AAAA".into(), "another salt than 32 bytes in a key slot"),
-    (|l| digest(l).kind = "argon2id".into(), "a digest of the type argon2id, with sha256"),
-    (|l| digest(l).iterations = 0, "a digest of the type pbkdf2, with sha256"),
-    (|l| digest(l).salt = "AAAA".into(), "a digest of the type pbkdf2, with sha256"),
-    (|l| digest(l).hash = "crc32".into(), "a digest of the type pbkdf2, with crc32"),
-    (|l| digest(l).digest = "AAAA".into(), "a digest of the type pbkdf2, with sha256"),
-    (|l| digest(l).keyslots = vec!["1".into()], "no key slot of its segment, or several digests"),
-    (|l| digest(l).segments.clear(), "no key slot of its segment, or several digests"),
-    (|l| { let other = digest(l).clone(); l.digests.insert(1, other); }, "no key slot of its segment, or several digests"),
-    (|l| { l.others.insert("segments2".into(), true.into()); }, "segments2, which the driver does not know"),
-    (|l| { segment(l).others.insert("flags".into(), true.into()); }, "flags, which the driver does not know"),
-    (|l| { slot(l).kdf.others.insert("x".into(), true.into()); }, "x, which the driver does not know"),
-    (|l| { l.config.requirements.insert("mandatory".into(), vec!["another-one".into()]); }, "the requirement another-one"),
+const ODD: [(Change, &str); 45] = [
+    (|l| segment(l)["encryption"] = "cipher_null-ecb".into(), "segments.0.encryption \"cipher_null-ecb\""),
+    (|l| segment(l)["encryption"] = "".into(), "segments.0.encryption \"\""),
+    (|l| segment(l)["encryption"] = "aes-xts-plain64 ".into(), "segments.0.encryption \"aes-xts-plain64 \""),
+    (|l| segment(l)["encryption"] = "aes-xts-plain64\0".into(), "segments.0.encryption \"aes-xts-plain64\\u0000\""),
+    (|l| segment(l)["type"] = "linear".into(), "segments.0.type \"linear\""),
+    (|l| segment(l)["integrity"] = json!({}), "segments.0.integrity, which the driver does not know"),
+    (|l| segment(l)["offset"] = "".into(), "a segment at byte 0, in the header itself"),
+    (|l| segment(l)["offset"] = "4096".into(), "a segment at byte 4096, in the header itself"),
+    (|l| segment(l)["offset"] = "+16777216".into(), "segments.0.offset \"+16777216\""),
+    (|l| segment(l)["size"] = "512".into(), "segments.0.size \"512\""),
+    (|l| segment(l)["iv_tweak"] = "8".into(), "segments.0.iv_tweak \"8\""),
+    (|l| segment(l)["iv_tweak"] = json!(["0"]), "segments.0.iv_tweak"),
+    (|l| { segment(l).as_object_mut().unwrap().remove("size"); }, "no segments.0.size"),
+    (|l| segment(l)["sector_size"] = 8192.into(), "sectors of 8192 bytes"),
+    (|l| l["segments"]["1"] = segment(l).clone(), "2 segments"),
+    (|l| renamed(&mut l["segments"], "0", "1"), "no segment with the number 0"),
+    (|l| l["segments"] = json!({}), "0 segments"),
+    (|l| slot(l)["area"]["encryption"] = "cipher_null".into(), "keyslots.0.area.encryption \"cipher_null\""),
+    (|l| slot(l)["type"] = "reencrypt".into(), "keyslots.0.type \"reencrypt\""),
+    (|l| slot(l)["key_size"] = 1.into(), "a key of 1 bytes in a key slot"),
+    (|l| slot(l)["area"]["key_size"] = 16.into(), "a key of 16 bytes in a key slot"),
+    (|l| slot(l)["priority"] = 3.into(), "an unknown priority in a key slot"),
+    (|l| slot(l)["af"]["stripes"] = 1.into(), "keyslots.0.af.stripes 1"),
+    (|l| slot(l)["af"]["type"] = "luks2".into(), "keyslots.0.af.type \"luks2\""),
+    (|l| slot(l)["af"]["hash"] = "crc32".into(), "the hash crc32 in a key slot"),
+    (|l| slot(l)["area"]["type"] = "journal".into(), "keyslots.0.area.type \"journal\""),
+    (|l| slot(l)["area"]["offset"] = "4096".into(), "a key slot at byte 4096"),
+    (|l| slot(l)["area"]["size"] = "16777216".into(), "a key slot at byte 32768"),
+    (|l| slot(l)["kdf"]["type"] = "none".into(), "the key derivation none in a key slot"),
+    (|l| { slot(l)["kdf"]["type"] = "pbkdf2".into(); slot(l)["kdf"]["hash"] = "crc32".into(); }, "the hash crc32 in a key slot"),
+    (|l| slot(l)["kdf"]["hash"] = "sha256".into(), "keyslots.0.kdf.hash, which the driver does not know"),
+    (|l| slot(l)["kdf"]["salt"] = "AAAA".into(), "another salt than 32 bytes in a key slot"),
+    (|l| digest(l)["type"] = "argon2id".into(), "digests.0.type \"argon2id\""),
+    (|l| digest(l)["iterations"] = 0.into(), "a digest of another size, or with sha256"),
+    (|l| digest(l)["salt"] = "AAAA".into(), "a digest of another size, or with sha256"),
+    (|l| digest(l)["hash"] = "crc32".into(), "a digest of another size, or with crc32"),
+    (|l| digest(l)["digest"] = "AAAA".into(), "a digest of another size, or with sha256"),
+    (|l| digest(l)["keyslots"] = json!(["1"]), "no key slot of its segment, or several digests"),
+    (|l| digest(l)["keyslots"] = json!(["0", "1"]), "digests.0.keyslots"),
+    (|l| digest(l)["segments"] = json!([]), "no key slot of its segment, or several digests"),
+    (|l| l["digests"]["1"] = digest(l).clone(), "no key slot of its segment, or several digests"),
+    (|l| l["segments2"] = true.into(), "segments2, which the driver does not know"),
+    (|l| slot(l)["kdf"]["x"] = true.into(), "keyslots.0.kdf.x, which the driver does not know"),
+    (|l| l["config"]["json_size"] = "12289".into(), "config.json_size \"12289\""),
+    (|l| l["config"]["requirements"] = json!({ "mandatory": ["another-one"] }), "the requirement another-one"),
 ];
+
+/// Headers as cryptsetup and other programs make them.
+#[rustfmt::skip] // a row is a line
+const HEALTHY: [(Change, &str); 14] = [
+    (|_| (), "of luksFormat"),
+    (|l| l["keyslots"]["3"] = slot(l).clone(), "a key slot of another key"),
+    (|l| { l["keyslots"]["11"] = slot(l).clone(); l["keyslots"]["2"] = slot(l).clone(); digest(l)["keyslots"] = json!(["11", "0", "2"]); }, "several key slots"),
+    (|l| { renamed(&mut l["keyslots"], "0", "1"); digest(l)["keyslots"] = json!(["1"]); }, "the slot 0 was removed"),
+    (|l| renamed(&mut l["digests"], "0", "1"), "encrypted anew"),
+    (|l| slot(l)["kdf"] = json!({ "type": "pbkdf2", "hash": "sha512", "iterations": 1000, "salt": slot(l)["kdf"]["salt"] }), "pbkdf2"),
+    (|l| slot(l)["kdf"]["type"] = "argon2i".into(), "argon2i"),
+    (|l| segment(l)["sector_size"] = 4096.into(), "large sectors"),
+    (|l| slot(l)["priority"] = 1.into(), "the usual priority"),
+    (|l| slot(l)["key_size"] = 48.into(), "a key of 384 bits"),
+    (|l| { slot(l)["af"]["hash"] = "sm3".into(); digest(l)["hash"] = "sm3".into(); }, "sm3"),
+    (|l| l["tokens"] = json!({ "0": { "type": "systemd-tpm2", "keyslots": ["0"], "text": "a\nb\u{1b}" } }), "a token"),
+    (|l| l["config"]["flags"] = json!(["allow-discards"]), "flags"),
+    (|l| {
+        l["keyslots"]["5"] = json!({ "type": "luks2", "key_size": 16 });
+        l["digests"]["1"] = json!({ "type": "pbkdf2", "keyslots": ["5"], "segments": [] });
+        l["config"]["requirements"] = json!({});
+    }, "an unbound key slot of another size"),
+];
+
+#[test]
+fn a_header_that_encrypts_as_the_driver_does_is_opened_whoever_made_it() {
+    for (change, what) in HEALTHY {
+        let mut facts = blank();
+        encrypted(&mut facts);
+        facts.content = Some(says(LUKS, change));
+        assert_eq!(decide(&facts, &wish()), OPEN, "{what}");
+    }
+}
 
 #[test]
 fn a_header_that_does_not_encrypt_as_the_driver_does_is_refused_by_name() {

@@ -332,7 +332,7 @@ pub fn contents() -> Vec<Content> {
             header(uuid, 2),
             keyless(uuid),
             half_keyless(uuid),
-            says(uuid, |layout| segment(layout).cipher = "null".into()),
+            says(uuid, |json| segment(json)["encryption"] = "null".into()),
             says(uuid, reencrypting),
             header(uuid, 1),
             header(uuid, 0),

@@ -1,6 +1,8 @@
 //! An encrypted volume: its header, the kernel's table, and the device inside.
 
-use crate::crypt::{CIPHER, DmTable, Header, Keyslot, LAYOUT, Layout, Segment, layout_of};
+use serde_json::{Value, from_str, json};
+
+use crate::crypt::{CIPHER, DmTable, Header, LAYOUT, Layout, layout_of};
 use crate::names::FsType;
 use crate::volume::decide::decision::Decision;
 use crate::volume::decide::facts::{Content, Decrypted, Facts, Lvm};
@@ -24,27 +26,27 @@ pub fn header(uuid: &str, whole: usize) -> Content {
     })
 }
 
-/// A LUKS2 header whose two copies are whole, with this change in both.
-pub fn says(uuid: &str, change: impl Fn(&mut Layout)) -> Content {
+/// A LUKS2 header whose two copies are whole, with this change of the JSON in both.
+pub fn says(uuid: &str, change: impl Fn(&mut Value)) -> Content {
     let mut content = whole(uuid);
     if let Content::Luks(header) = &mut content {
-        header.layouts.iter_mut().flatten().for_each(change);
+        header.layouts.fill(Ok(changed(change)));
     }
     content
 }
 
 /// The header that a luksFormat leaves if it is killed before it writes the key slots.
 pub fn keyless(uuid: &str) -> Content {
-    says(uuid, |layout| layout.keyslots.clear())
+    says(uuid, |json| json["keyslots"] = json!({}))
 }
 
 /// The header that a luksFormat leaves if it is killed when it has written the key slots into one of the copies.
 pub fn half_keyless(uuid: &str) -> Content {
     let mut content = whole(uuid);
     if let Content::Luks(Header { layouts, .. }) = &mut content
-        && let Some(Ok(older)) = layouts.last_mut()
+        && let Some(older) = layouts.last_mut()
     {
-        older.keyslots.clear();
+        *older = Ok(changed(|json| json["keyslots"] = json!({})));
     }
     content
 }
@@ -57,26 +59,28 @@ pub fn layout() -> Layout {
 /// The decision to open the volume for writing.
 pub const OPEN: Decision = Decision::Open { read_only: false };
 
+/// The same layout after a change of its JSON.
+pub fn changed(change: impl Fn(&mut Value)) -> Layout {
+    let mut json = from_str(LAYOUT).unwrap();
+    change(&mut json);
+    layout_of(json.to_string().as_bytes(), 16 << 10).unwrap()
+}
+
 /// The only segment of a layout, to change it.
-pub fn segment(layout: &mut Layout) -> &mut Segment {
-    layout.segments.get_mut(&0).unwrap()
+pub fn segment(json: &mut Value) -> &mut Value {
+    &mut json["segments"]["0"]
 }
 
 /// The only key slot of a layout, to change it.
-pub fn slot(layout: &mut Layout) -> &mut Keyslot {
-    layout.keyslots.get_mut(&0).unwrap()
+pub fn slot(json: &mut Value) -> &mut Value {
+    &mut json["keyslots"]["0"]
 }
 
 /// `cryptsetup reencrypt` was cut short: two segments have keys of their own, and one is being moved.
-pub fn reencrypting(layout: &mut Layout) {
-    let segment = segment(layout).clone();
-    layout.segments.insert(1, segment);
-    slot(layout).kind = "reencrypt".into();
-    let mandatory = vec!["online-reencrypt-v2".to_owned()];
-    layout
-        .config
-        .requirements
-        .insert("mandatory".into(), mandatory);
+pub fn reencrypting(json: &mut Value) {
+    json["segments"]["1"] = segment(json).clone();
+    slot(json)["type"] = "reencrypt".into();
+    json["config"]["requirements"] = json!({ "mandatory": ["online-reencrypt-v2"] });
 }
 
 /// The kernel's table of an open volume.
