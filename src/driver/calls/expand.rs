@@ -3,15 +3,15 @@
 use anyhow::{Context, Result, bail};
 
 use crate::crypt;
-use crate::fs::Family;
-use crate::host::Lock;
+use crate::fs::{self, Family};
+use crate::host::{Host, Lock};
 use crate::lvm::{self, Larger};
 use crate::mount::Row;
 use crate::names::{Bytes, FsType, Shown};
 use crate::reply::Reply;
 use crate::volume::{
-    Decision, Device, Facts, HeldLocks, Inside, Job, Step, Subject, Uses, give_up, grow_filesystem,
-    require_filled, require_fit, wider,
+    Decision, Device, Facts, HeldLocks, Inside, Job, Pinned, Step, Subject, Uses, give_up,
+    grow_filesystem, require_filled, require_fit, wider,
 };
 
 /// `expandfs <options> <device> <dir> <new> <old>` and `expandvolume <options> <dir> <new> <old>`: makes the volume and
@@ -203,10 +203,24 @@ fn grow_mounted_at(
         );
     }
     let on = top.clone().pin(host.kernel)?;
-    grow_filesystem(job.subject, fs, &on, (&row.mount_point, Some(row.id)), lock)
-        .with_context(|| match Family::of(fs) {
-            Family::Ext => format!("growing {id}; the volume is large enough. {}; LVM's and the filesystem's words follow", wider(id)),
-            Family::Xfs | Family::Btrfs => format!("growing {id}"),
-        })?;
+    let grown = grow_filesystem(job.subject, fs, &on, (&row.mount_point, Some(row.id)), lock);
+    if grown.is_err() && fs.is_ext() && only_grows_unmounted(host, &on) {
+        return Ok(Some(
+            "before its next mount, because the kernel grows no ext with the feature `sparse_super2` that is mounted",
+        ));
+    }
+    grown.with_context(|| match Family::of(fs) {
+        Family::Ext => format!(
+            "growing {id}; the volume is large enough. {}; LVM's and the filesystem's words follow",
+            wider(id)
+        ),
+        Family::Xfs | Family::Btrfs => format!("growing {id}"),
+    })?;
     Ok(None)
+}
+
+/// Whether the kernel refuses to grow this ext while it is mounted.
+fn only_grows_unmounted(host: &Host, on: &Pinned) -> bool {
+    let found = fs::superblock_of(host, None, (&on.file, &on.device.path));
+    found.is_ok_and(|found| found.is_some_and(|found| found.only_unmounted))
 }

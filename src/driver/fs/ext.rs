@@ -15,12 +15,14 @@ pub fn ext_backup(bytes: &[u8], offset: u64) -> Option<Superblock> {
 /// The superblock of an ext at `offset` of the device: the primary one, or a backup.
 pub(super) fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
     const COMPAT_HAS_JOURNAL: u32 = 0x4;
+    const COMPAT_SPARSE_SUPER2: u32 = 0x200;
 
     let blocks = ExtBlocks::of(fields)?;
     if offset != PRIMARY_EXT && !blocks.is_backup_at(offset, fields)? {
         return None;
     }
-    let has_journal = fields.le32(0x5C)? & COMPAT_HAS_JOURNAL != 0;
+    let compat = fields.le32(0x5C)?;
+    let has_journal = compat & COMPAT_HAS_JOURNAL != 0;
     Some(Superblock {
         family: Family::Ext,
         uuid: fields.uuid(0x68)?,
@@ -35,6 +37,8 @@ pub(super) fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         // If `s_journal_inum` is 0, the journal is no file of the filesystem itself.
         is_part: has_journal && fields.le32(0xE0)? == 0,
         largest: blocks.largest(fields),
+        // Source: Linux' fs/ext4/resize.c, `ext4_resize_begin`.
+        only_unmounted: compat & COMPAT_SPARSE_SUPER2 != 0,
         // The kernel leaves out a last group that has no room for its own tables. Source: Linux' fs/ext4/resize.c,
         // `ext4_resize_fs`.
         step: blocks.of_group.saturating_mul(blocks.size),

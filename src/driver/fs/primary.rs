@@ -52,6 +52,7 @@ pub(super) fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
         in_progress: fields.byte(126)? != 0,
         is_part: false,
         largest: None,
+        only_unmounted: false,
         // Sources: Linux' fs/xfs/xfs_fsops.c, `xfs_growfs_data_private`, and fs/xfs/libxfs/xfs_fs.h,
         // `XFS_MIN_AG_BLOCKS`.
         step: block_size.saturating_mul(64),
@@ -98,6 +99,7 @@ pub(super) fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
         // `num_devices`
         is_part: fields.le64(0x88)? > 1,
         largest: None,
+        only_unmounted: false,
         // Source: Linux' fs/btrfs/ioctl.c, `btrfs_ioctl_resize`.
         step: block_size,
         log: 0,

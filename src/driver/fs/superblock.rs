@@ -74,6 +74,9 @@ pub struct Superblock {
     pub is_part: bool,
     /// The largest size to which the filesystem can grow, in bytes. `None`: it can fill a volume of any size.
     pub largest: Option<u64>,
+    /// Whether the kernel refuses to grow the filesystem while it is mounted. False also for an ext2, which
+    /// [`FsType`] tells.
+    pub only_unmounted: bool,
     /// The unit of growth, in bytes. If there is less room than this, the filesystem may stay as it is.
     pub step: u64,
     /// The size of an xfs's log in bytes, which statfs(2) does not count.

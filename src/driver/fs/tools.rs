@@ -88,8 +88,8 @@ pub fn has_errors(host: &Host, device: &Node) -> Result<bool, ToolError> {
     Ok(host.run(&command.device(device))?.code != 0)
 }
 
-/// Grows a filesystem to the size of its volume, and succeeds if there is nothing to grow. All but ext2
-/// must be mounted at `mount_point`.
+/// Grows a filesystem to the size of its volume, and succeeds if there is nothing to grow. An xfs and a
+/// btrfs must be mounted at `mount_point`.
 pub fn grow(host: &Host, fs: FsType, device: &Node, mount_point: &Path, lock: &Lock) -> Result<()> {
     let tool = |name| Command::writes(name, host.limits.resize).stdin(lock.file());
     let command = match fs {

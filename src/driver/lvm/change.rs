@@ -199,6 +199,12 @@ pub fn extend(host: &Host, volume: &Volume, larger: &Larger, lock: &Lock) -> Res
                 ": pvmove is moving it, and LVM does not grow such a volume; wait until that ends (`lvs -a -o \
                  lv_name,move_pv,copy_percent {vg}`), or end it with `pvmove --abort`"
             )
+        } else if volume.spread.images > 1 {
+            format!(
+                ": it is spread over {} disks, and LVM takes an equal part of the room from each; see how much each disk \
+                 has (`vgs -o pv_name,pv_free {vg}`)",
+                volume.spread.images
+            )
         } else {
             String::new()
         };

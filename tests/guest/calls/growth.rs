@@ -171,3 +171,25 @@ fn a_raid_that_is_reshaped_keeps_what_is_written_and_grows_when_that_has_ended()
     assert!(filesystem_size(&dir) > 80 * MIB);
     node.down("pod", &volume);
 }
+
+#[test]
+fn an_ext_that_the_kernel_grows_only_unmounted_grows_before_its_next_mount() {
+    let (node, _group, volume) = Node::with_data(Mode::MountOnly, "sparse-two");
+    let device = volume.device();
+    sh(&format!(
+        "mkfs.ext4 -q -O sparse_super2,^resize_inode {device}"
+    ));
+    let dir = node.up("pod", &volume);
+    write_synced(&dir.join("page"), "kept");
+    let before = filesystem_size(&dir);
+    let grown = node.grow("pod", &volume, 64 * MIB);
+    grown.is_success();
+    assert!(grown.message.contains("before its next mount"), "{grown:?}");
+    node.down("pod", &volume);
+    let mounted = node.mount("pod", &volume);
+    mounted.is_success();
+    assert_eq!(mounted.message, "");
+    assert!(filesystem_size(&dir) > before + 16 * MIB);
+    assert_eq!(read(&dir.join("page")), "kept");
+    node.down("pod", &volume);
+}

@@ -122,6 +122,7 @@ fn a_whole_superblock_is_read() {
         newest_time: Some(300),
         in_progress: false,
         is_part: false,
+        only_unmounted: false,
         largest: None,
         step: 128 * MIB,
         log: 0,

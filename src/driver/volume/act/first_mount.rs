@@ -64,7 +64,7 @@ struct FirstMount<'a> {
 }
 
 impl FirstMount<'_> {
-    /// Checks the filesystem, grows ext2, and changes tags that must change before the mount. Returns a warning
+    /// Checks the filesystem, grows an ext that only grows unmounted, and changes tags that must change before the mount. Returns a warning
     /// to show although the call succeeded.
     fn prepare(&self) -> Result<Option<String>> {
         let (host, mut remark) = (self.job.subject.host, None);

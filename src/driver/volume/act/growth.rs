@@ -11,8 +11,8 @@ use crate::volume::device::Pinned;
 use crate::volume::subject::Subject;
 
 /// Grows the filesystem on a device. Fails if the tool says that it succeeded, but the filesystem does not fill its
-/// device. `mount`: where the filesystem is mounted, and the id of that mount. An id of `None`: the filesystem is ext2,
-/// and not mounted yet.
+/// device. `mount`: where the filesystem is mounted, and the id of that mount. An id of `None`: the filesystem is an
+/// ext that only grows unmounted, and is not mounted yet.
 ///
 /// Reads the device only if the tool changed nothing, for example because there is nothing to grow.
 pub fn grow_filesystem(

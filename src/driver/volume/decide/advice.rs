@@ -52,7 +52,7 @@ pub fn no_room(id: &LvId, needed: &Needed) -> String {
     if has.get() == 0 {
         return format!(
             "{id} needs {more}, but {vg} has only {free} free{short}: ask for a smaller `size`, or add a disk (`vgextend \
-             {vg} DISK`)"
+             {vg} DISK`). If a disk of {vg} has become larger, `pvresize DISK` makes its new space free"
         );
     }
     let (only, such, mixed) = needed.sector.map_or_else(Default::default, |sector| {
@@ -65,7 +65,7 @@ pub fn no_room(id: &LvId, needed: &Needed) -> String {
     format!(
         "{id} needs {more} more to be {} large, but {vg} has only {free} free{only}{short}: add {such}a disk (`vgextend \
          {mixed}{vg} DISK`), or lower the claim's request to just above its `status.capacity` (Kubernetes 1.32 and \
-         later)",
+         later). If a disk of {vg} has become larger, `pvresize DISK` makes its new space free",
         needed.size.rounded()
     )
 }

@@ -139,6 +139,7 @@ pub struct Decrypted {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // each is looked at by itself
 pub struct FilesystemState {
     pub filesystem: Filesystem,
     pub covers: Bytes,
@@ -152,6 +153,8 @@ pub struct FilesystemState {
     pub condition: Condition,
     /// Whether a part of the filesystem is on another device.
     pub is_part: bool,
+    /// Whether the kernel refuses to grow the filesystem while it is mounted.
+    pub only_unmounted: bool,
 }
 
 /// The smallest unit in which a filesystem reads and writes, and the sectors of its device.

@@ -160,6 +160,7 @@ fn growth_at_mount(found: &FilesystemState, wish: &Wish) -> Grow {
     }
     match fs {
         FsType::Ext2 => Grow::Before,
+        FsType::Ext3 | FsType::Ext4 if found.only_unmounted => Grow::Before,
         FsType::Ext3 | FsType::Ext4 | FsType::Xfs | FsType::Btrfs => Grow::After,
     }
 }

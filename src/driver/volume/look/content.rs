@@ -237,6 +237,7 @@ impl Look<'_> {
             half: found.in_progress && found.family == Family::of(fs),
             condition: found.condition,
             is_part: found.is_part,
+            only_unmounted: found.only_unmounted,
         }))
     }
 }

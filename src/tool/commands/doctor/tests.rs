@@ -65,6 +65,7 @@ fn volumes() -> Vec<Health> {
         is_kept_idle: false,
         globals: Vec::new(),
         unused_global: None,
+        btrfs_at: None,
         volume,
     });
     health.collect()
@@ -251,6 +252,7 @@ const ROWS: &[Row] = &[
     ("filesystem-errors", "failed", "vg/data", "dmesg", |f| f.of("data").failed = Some(Reason::Swap)),
     ("filesystem-errors", "warning", "vg/data", "check vg/data; dmesg", |f| f.of("data").has_errors = true),
     ("filesystem-full", "warning", "vg/data", "lvextend --resizefs", |f| f.of("data").lack = Some(Lack::Space)),
+    ("filesystem-full", "warning", "vg/data", "&& btrfs filesystem resize max /k/one\"", |f| { f.of("data").lack = Some(Lack::Space); f.of("data").btrfs_at = Some("/k/one".into()); }),
     ("filesystem-full", "note", "vg/data", "lvextend --resizefs", |f| (f.of("data").is_ours, f.of("data").lack) = (false, Some(Lack::Space))),
     ("next-mount", "note", "vg/data", "is partial", |f| { f.of("data").is_ours = false; f.refuse("data", Reason::Partial); }),
     ("filesystem-full", "warning", "vg/data", "no inode is left", |f| f.of("data").lack = Some(Lack::Inodes)),

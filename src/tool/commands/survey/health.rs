@@ -51,6 +51,8 @@ pub struct Health {
     pub is_kept_idle: bool,
     /// The volume's global mounts that kubelet will never unmount.
     pub globals: Vec<PathBuf>,
+    /// Where a btrfs on the volume is mounted for writing.
+    pub btrfs_at: Option<PathBuf>,
     /// The volume's global mount, if nothing else has the volume mounted.
     pub unused_global: Option<PathBuf>,
 }
@@ -101,6 +103,7 @@ impl Health {
                 .and_then(|device| inventory.header_problem(volume, device)),
             is_kept_idle: inventory.is_kept_idle(volume),
             globals: inventory.globals_for_good(volume),
+            btrfs_at: inventory.btrfs_at(volume),
             unused_global: inventory.unused_global(volume),
             verdict,
             volume: volume.clone(),
@@ -351,7 +354,14 @@ impl Health {
         let finding = finding.why("pods cannot create files in it: delete files, or grow it");
         // An ext gets more inodes when it grows: mke2fs(8), -i.
         let id = &self.volume.id;
-        Some(finding.run(format!("lvextend --resizefs --extents +20%LV {id}")))
+        Some(finding.run(match &self.btrfs_at {
+            // LVM's fsadm knows no btrfs.
+            Some(at) => format!(
+                "lvextend --extents +20%LV {id} && btrfs filesystem resize max {}",
+                at.quoted()
+            ),
+            None => format!("lvextend --resizefs --extents +20%LV {id}"),
+        }))
     }
 
     /// The fault that a snapshot is nearly full. If it is full already, its next mount is refused, and that message

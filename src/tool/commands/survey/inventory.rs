@@ -170,6 +170,13 @@ impl<'a> Inventory<'a> {
         self.mounts_of(volume).iter().any(|row| self.is_pods(row))
     }
 
+    /// Where a btrfs on the volume is mounted for writing.
+    pub fn btrfs_at(&self, volume: &Volume) -> Option<PathBuf> {
+        let mut rows = self.mounts_of(volume).into_iter();
+        let row = rows.find(|row| row.fs_type == "btrfs" && !row.is_read_only())?;
+        Some(row.mount_point.clone())
+    }
+
     /// The volume's global mount, if the volume has no other mount.
     pub fn unused_global(&self, volume: &Volume) -> Option<PathBuf> {
         let rows = self.mounts_of(volume);

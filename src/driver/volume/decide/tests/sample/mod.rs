@@ -322,6 +322,7 @@ pub fn found(fs: FsType) -> FilesystemState {
         largest_block: Bytes::new(4096),
         condition: Condition::Unknown,
         is_part: false,
+        only_unmounted: false,
     }
 }
 
