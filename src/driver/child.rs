@@ -7,7 +7,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::crypt;
 use crate::fs::{
-    EXAMINE, Extent, FLUSH, SUPERBLOCK, primary::read_primary, scan::examine, sole::sole_type,
+    CLEAN, EXAMINE, Extent, FLUSH, SUPERBLOCK, primary::read_primary, scan::clean_places,
+    scan::examine,
 };
 use crate::host::{CLOSE_LAST, READ_DEVICES, Uncached, close_last, file_to_fill};
 use crate::mount::work_alone;
@@ -20,6 +21,7 @@ pub fn run(words: &[OsString]) -> Option<Printed> {
     let done = match words.first()?.to_str()? {
         READ_DEVICES => read_devices(),
         CLOSE_LAST => close_last().map_err(Into::into),
+        CLEAN => clean(words),
         _ => work_alone(words)?.map_err(Into::into),
     };
     let Err(error) = done else {
@@ -31,6 +33,20 @@ pub fn run(words: &[OsString]) -> Option<Printed> {
         format!("{error:#}\n"),
         code.unwrap_or(u8::MAX),
     ))
+}
+
+/// `clean-new <size> device=<path>`: see [`clean_places`].
+fn clean(words: &[OsString]) -> Result<()> {
+    let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
+    let [_, size, device] = words[..] else {
+        bail!("no such work");
+    };
+    // Only the driver hands a device on in this way. So nobody cleans a device by a mistake on the command line.
+    let device = device.strip_prefix("device=").context("no device")?;
+    if !device.starts_with("/proc/self/fd/") {
+        bail!("no such work");
+    }
+    Ok(clean_places(device, size.parse()?)?)
 }
 
 /// `read-devices`: answers each question on standard input, until there are no more.
@@ -55,23 +71,22 @@ fn read_devices() -> Result<()> {
     Ok(())
 }
 
-/// Answers one question about a device, in JSON. The questions: `examine <size> <remains> <extent> [flush]`,
-/// `superblock [<size>]`, `superblock flush`, `luks`, and `luks-keys <file> [<start> <end>]…`. `<remains>` is a
-/// [`Remains`](crate::fs::Remains) as text, and `<extent>` an [`Extent`]. Numbers are decimal.
+/// Answers one question about a device, in JSON. The questions: `examine <size> <extent> [flush]`, `superblock [flush]`,
+/// `luks`, and `luks-keys <file> [<start> <end>]…`. `<extent>` is an [`Extent`](crate::fs::Extent). Numbers are decimal.
 fn read(device: &Uncached, words: &[&str]) -> Result<String> {
     let number = |word: &str| word.parse::<u64>().context("reading a number");
     match *words {
-        [EXAMINE, size, remains, extent, ref flush @ ..] => {
+        [EXAMINE, size, extent, ref flush @ ..] => {
             let flush = || match flush {
                 [] => Ok(()),
                 _ => device.flush().context("flushing the disk"),
             };
-            let (remains, extent) = (remains.parse().context("reading a time")?, extent.parse()?);
+            let extent = extent.parse()?;
             flush()?;
             if extent == Extent::Cached {
                 device.fill_cache()?;
             }
-            let seen = examine(device, number(size)?, remains, extent);
+            let seen = examine(device, number(size)?, extent);
             flush()?;
             Ok(serde_json::to_string(&seen)?)
         }
@@ -79,13 +94,7 @@ fn read(device: &Uncached, words: &[&str]) -> Result<String> {
             device.flush().context("flushing the disk")?;
             Ok(serde_json::to_string(&read_primary(device)?)?)
         }
-        [SUPERBLOCK, ref size @ ..] => {
-            let mut found = read_primary(device)?;
-            if let (Some(found), [size]) = (&mut found, size) {
-                found.sole_type = sole_type(device, number(size)?, found)?;
-            }
-            Ok(serde_json::to_string(&found)?)
-        }
+        [SUPERBLOCK] => Ok(serde_json::to_string(&read_primary(device)?)?),
         [crypt::KEYS, to, ref ends @ ..] => {
             let ends: Result<Vec<u64>> = ends.iter().map(|end| number(end)).collect();
             let (ends, to) = (ends?, file_to_fill(to)?);

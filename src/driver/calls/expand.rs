@@ -221,6 +221,6 @@ fn grow_mounted_at(
 
 /// Whether the kernel refuses to grow this ext while it is mounted.
 fn only_grows_unmounted(host: &Host, on: &Pinned) -> bool {
-    let found = fs::superblock_of(host, None, (&on.file, &on.device.path));
+    let found = fs::superblock_of(host, (&on.file, &on.device.path));
     found.is_ok_and(|found| found.is_some_and(|found| found.only_unmounted))
 }

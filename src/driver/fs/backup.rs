@@ -7,7 +7,6 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::ext::ext_backup;
-use super::remains::Remains;
 use super::superblock::{Fields, ReadAt, bytes};
 use crate::names::{Shown, date};
 
@@ -40,16 +39,6 @@ impl Backup {
             written: found.newest_time?,
             is_unused: true,
         })
-    }
-
-    /// Whether a removed volume may have left the backup: the backup was written before this volume was created. A time
-    /// before September 2001 proves nothing: a clock without a battery begins at 1970.
-    pub(super) fn is_older(&self, remains: Remains) -> bool {
-        const FIRST: u64 = 1_000_000_000;
-        match remains {
-            Remains::OlderThan(lv_time) => self.written < lv_time && self.written >= FIRST,
-            Remains::None => false,
-        }
     }
 
     /// The commands that show the rest of the filesystem on `device`, and repair it. The repair destroys data that was

@@ -43,7 +43,7 @@ pub(super) fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         // `ext4_resize_fs`.
         step: blocks.of_group.saturating_mul(blocks.size),
         log: 0,
-        sole_type: None,
+        certain_type: None,
     })
 }
 

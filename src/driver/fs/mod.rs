@@ -2,13 +2,12 @@
 
 mod backup;
 mod blkid;
+mod certain;
 mod ext;
-mod inside;
+mod marks;
+mod places;
 pub mod primary;
-mod remains;
 pub mod scan;
-mod signatures;
-pub mod sole;
 pub mod superblock;
 #[cfg(test)]
 mod tests;
@@ -20,14 +19,16 @@ pub const SUPERBLOCK: &str = "superblock";
 /// A word that may follow one of these requests. Then the device is flushed first, so that the disk keeps everything
 /// written.
 pub const FLUSH: &str = "flush";
+/// The subcommand of the process that cleans a new volume: `clean-new <size> device=<path>`.
+pub const CLEAN: &str = "clean-new";
 
 pub use backup::Backup;
 pub use blkid::{Probed, has_several, probe, probe_filesystems};
-pub use remains::Remains;
-pub(crate) use scan::asked;
+pub use marks::Mark;
 pub use scan::{
-    Examination, Extent, Opened, TINY, Unreadable, ZEROED, scan, superblock_of, superblock_of_new,
+    Data, Examination, Extent, Opened, Unreadable, scan, superblock_of, superblock_of_new,
 };
+pub(crate) use scan::{asked, clean};
 pub use superblock::{Condition, Family, Superblock};
 pub use tools::{IF_E2FSCK_IS_OLD, has_errors};
 pub(crate) use tools::{check, grow, mkfs};

@@ -4,26 +4,37 @@
 
 use std::io;
 
+use super::certain::type_by;
 use super::ext::{PRIMARY_EXT, ext};
 use super::superblock::{Condition, Family, Fields, ReadAt, Superblock, bytes};
 
-/// How many bytes of a superblock are read. All fields that the readers use are in these bytes.
-const LONGEST: usize = 1024;
-
 /// The primary superblock of the filesystem on `device`. `None`: there is no valid one.
 pub fn read_primary(device: &impl ReadAt) -> io::Result<Option<Superblock>> {
-    let readers: [(u64, Reader); 3] = [(PRIMARY_EXT, ext), (0, xfs), (64 << 10, btrfs)];
-    for (offset, reader) in readers {
-        let read = bytes(device, offset, LONGEST)?;
-        let found = read.and_then(|bytes| reader(&Fields(&bytes), offset));
-        if found.is_some() {
-            return Ok(found);
+    for (offset, length, reader) in READERS {
+        let Some(read) = bytes(device, offset, length)? else {
+            continue;
+        };
+        let fields = Fields(&read);
+        if let Some(found) = reader(&fields, offset) {
+            let certain_type = type_by(&fields, found.family);
+            return Ok(Some(Superblock {
+                certain_type,
+                ..found
+            }));
         }
     }
     Ok(None)
 }
 
 type Reader = fn(&Fields, u64) -> Option<Superblock>;
+
+/// The offset of each superblock, how many bytes of it are read, and its reader. The checksum of an xfs covers its first
+/// sector, which may have 4 KiB; that of a btrfs covers 4 KiB.
+const READERS: [(u64, usize, Reader); 3] = [
+    (PRIMARY_EXT, 1024, ext),
+    (0, 4096, xfs),
+    (64 << 10, 4096, btrfs),
+];
 
 pub(super) fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
     if fields.array(0)? != *b"XFSB" {
@@ -57,7 +68,7 @@ pub(super) fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
         // `XFS_MIN_AG_BLOCKS`.
         step: block_size.saturating_mul(64),
         log: log_of_xfs(fields, block_size)?,
-        sole_type: None,
+        certain_type: None,
     })
 }
 
@@ -103,6 +114,6 @@ pub(super) fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
         // Source: Linux' fs/btrfs/ioctl.c, `btrfs_ioctl_resize`.
         step: block_size,
         log: 0,
-        sole_type: None,
+        certain_type: None,
     })
 }

@@ -81,8 +81,8 @@ pub struct Superblock {
     pub step: u64,
     /// The size of an xfs's log in bytes, which statfs(2) does not count.
     pub log: u64,
-    /// The filesystem's type, if it is certain that nothing else is on the device: see `sole::sole_type`.
-    pub sole_type: Option<FsType>,
+    /// The filesystem's type, if its superblock is valid by its checksum: see `certain.rs`.
+    pub certain_type: Option<FsType>,
 }
 
 impl Superblock {

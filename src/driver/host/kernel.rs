@@ -4,7 +4,7 @@ use std::cell::{Cell, OnceCell};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -184,12 +184,6 @@ impl Kernel {
 
     pub fn exists(&self, path: &Path) -> bool {
         fs::symlink_metadata(path).is_ok()
-    }
-
-    /// When a file last changed, in seconds since the epoch, by the host's clock at that time.
-    pub fn changed(&self, path: &Path) -> Option<u64> {
-        let changed = fs::metadata(path).ok()?.ctime();
-        u64::try_from(changed).ok()
     }
 
     /// Opens a block device for reading. While it is open, the kernel gives its number to no other device. `exclusive`:

@@ -32,7 +32,7 @@ pub use log::Log;
 pub use mounts::{Lack, Space};
 pub use paths::{DeviceNumber, proc_file};
 pub use process::Processes;
-pub use reader::{READ_DEVICES, file_to_fill, own_path};
+pub use reader::{READ_DEVICES, file_to_clean, file_to_fill, own_path};
 pub use reexec::{reexec, take_name_of};
 pub use uncached::{Pages, Uncached};
 

@@ -3,7 +3,10 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{self, ChildStdin};
+
+use nix::fcntl::OFlag;
 
 use super::{Command, Output};
 use crate::names::folded;
@@ -33,6 +36,12 @@ pub fn own_path(file: &File) -> String {
 /// Opens a file of the asking process, for findings that are too large for a line.
 pub fn file_to_fill(path: &str) -> io::Result<File> {
     File::options().write(true).open(path)
+}
+
+/// Opens a device of the driver's to write to it. Fails if anybody has claimed the device: a mount, for example.
+pub fn file_to_clean(path: &str) -> io::Result<File> {
+    let flags = OFlag::O_EXCL.bits();
+    File::options().write(true).custom_flags(flags).open(path)
 }
 
 /// The findings in an answer, or its error.

@@ -97,7 +97,6 @@ struct ReportRow {
     #[serde(deserialize_with = "bytes")]
     lv_size: Bytes,
     origin_size: String,
-    lv_time: String,
     lv_tags: String,
     lv_kernel_major: String,
     lv_kernel_minor: String,
@@ -142,7 +141,6 @@ impl ReportRow {
             size: self.lv_size,
             origin_size: self.origin_size.parse().ok().map(Bytes::new),
             // If somebody wrote the metadata by hand, a volume may have no time.
-            created: self.lv_time.parse().unwrap_or(0),
             record: Record::parse(self.lv_tags.split(',')),
             number,
             open: self.lv_device_open,
@@ -222,7 +220,7 @@ impl ReportRow {
     }
 }
 
-pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,origin_size,lv_time,lv_tags,\
+pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,origin_size,lv_tags,\
     lv_kernel_major,lv_kernel_minor,lv_device_open,lv_attr,lv_health_status,lv_merge_failed,lv_layout,lv_role,pool_lv,origin,data_percent,\
     metadata_percent,vg_extent_size,vg_free,vg_mda_free,vg_missing_pv_count,vg_lock_type,lv_lockargs,pool_lv_uuid,stripes,data_stripes";
 

@@ -20,8 +20,6 @@ pub struct Volume {
     pub(super) size: Bytes,
     /// The size of the origin, if this is a thick snapshot.
     pub origin_size: Option<Bytes>,
-    /// When the volume was created (`lv_time`), in seconds since the epoch. 0: LVM does not know.
-    pub created: u64,
     pub record: Record,
     /// All tags (`lv_tags`), separated by commas.
     pub tags: String,
@@ -196,6 +194,32 @@ impl Volume {
     /// Whether `lv_role` contains this role. Source: lvm2 `lib/metadata/lv_manip.c`, `lv_layout_and_role`.
     pub(super) fn has_role(&self, role: &str) -> bool {
         self.role.split(',').any(|part| part == role)
+    }
+
+    /// Whether the volume is in a thin pool.
+    fn is_thin(&self) -> bool {
+        self.layout.split(',').any(|part| part == "thin") && !self.is_pool()
+    }
+
+    /// The volume of which this one is a copy: a snapshot's origin, or the external origin of a thin volume. The origin
+    /// of a cached volume is a part of it, and does not count.
+    pub fn copy_of(&self) -> Option<LvId> {
+        let is_copy = self.is_snapshot() || self.is_thin();
+        let origin = self.origin.clone().filter(|_| is_copy)?;
+        Some(LvId::new(self.id.vg().clone(), origin))
+    }
+
+    /// How much of a thin volume was ever written, in percent, with two digits after the point. LVM says 0.00 only if
+    /// no block was written, and counts the blocks that a snapshot shares with its origin. `None`: no block was written,
+    /// or the volume is not thin. "unknown": LVM does not tell. Source: lvm2 libdm/libdm-common.c, `dm_make_percent` and
+    /// `dm_percent_to_round_float`.
+    pub fn own_blocks(&self) -> Option<String> {
+        match self.data_percent {
+            _ if !self.is_thin() => None,
+            Some(0.0) => None,
+            Some(percent) => Some(format!("{percent:.2}")),
+            None => Some("unknown".to_owned()),
+        }
     }
 
     /// Whether the volume is a pool that may run out of data or metadata: see [`Self::short_of`].

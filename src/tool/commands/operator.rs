@@ -145,7 +145,7 @@ pub fn allow_format(host: &Writing, config: &Loaded, id: &LvId, yes: bool) -> Re
         let uuid = seen.facts.require_volume()?.uuid.clone();
         // Gives up the lock and the device before it asks: an answer may never come, and pods would wait for both.
         drop(seen);
-        if !confirmed(id, &listed(&shown))? {
+        if !confirmed(id, &Doubt::listed(&shown))? {
             bail!("{id} is left as it is");
         }
         seen = look()?;
@@ -163,7 +163,7 @@ pub fn allow_format(host: &Writing, config: &Loaded, id: &LvId, yes: bool) -> Re
             "The next mount formats {id} in any case: {given}. Nothing was changed.\n"
         )));
     };
-    let given_up = listed(doubts);
+    let given_up = Doubt::listed(doubts);
     let volume = seen.facts.require_volume()?;
     let tag = lvm::permission_tag(&Doubt::names(doubts), seen.facts.now);
     retag(host, &seen, &volume.record.setting(tag.clone()))?;
@@ -200,11 +200,6 @@ fn doubts_of(seen: &SeenVolume) -> Result<Option<&[Doubt]>> {
             bail!("nothing is known of what {id} holds; nothing was changed")
         }
     }
-}
-
-fn listed(doubts: &[Doubt]) -> String {
-    let doubts: Vec<String> = doubts.iter().map(ToString::to_string).collect();
-    doubts.join(", and ")
 }
 
 /// The refusal for a suspended volume. The volume cannot be read until the next mount resumes it.

@@ -297,7 +297,11 @@ fn a_volume_made_on_demand_is_not_activated_a_second_time() {
     // That it is absent, only a list of the group tells, and how much is free, only the group. Asked
     // again under the lock of the group: another call may have made it meanwhile.
     let args = ["attach", &volume.json(), &host_name()];
-    starts(&node, &args, &[ASK, ASK, ASK, ASK, "vgs", "lvcreate"]);
+    starts(
+        &node,
+        &args,
+        &[ASK, ASK, ASK, ASK, "vgs", "lvcreate", EXAMINE],
+    );
     assert!(group.is_active("data"));
 }
 

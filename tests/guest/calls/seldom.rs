@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::processes::{ALONE, ASK, CHANGE, EXAMINE, MOUNT, PROBE, mounts_start, starts};
+use super::processes::{ALONE, ASK, CHANGE, EXAMINE, MOUNT, mounts_start, starts};
 use crate::prelude::*;
 
 /// What the driver asks of a group about which LVM warns, or whose disks differ in their sectors.
@@ -53,20 +53,9 @@ fn where_sectors_are_large_growth_looks_at_the_filesystem_and_at_the_group_if_ne
 }
 
 #[test]
-fn of_a_blank_volume_that_is_not_all_zero_blkid_and_wipefs_are_asked_twice() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::new("dusty");
-    let volume = group.linear("data", "64m");
-    put(&volume.device(), 24 << 20, b"nothing that anybody knows");
-    let asked = [PROBE, PROBE, "wipefs"];
-    let blank = [BEFORE, &asked, &[CHANGE], &asked, &MAKE[1..]].concat();
-    mounts_start(&node, &volume, &[&blank]);
-}
-
-#[test]
-fn signs_beside_a_recorded_filesystem_are_blkids_to_judge() {
+fn signs_beside_a_recorded_filesystem_start_nothing_more() {
     let (node, _group, volume) = Node::with_data(Mode::MountOnly, "beside");
     node.visit(&volume);
     put(&volume.device(), 0, b"boot code");
-    mounts_start(&node, &volume, &[&[ASK, EXAMINE, PROBE, "e2fsck", MOUNT]]);
+    mounts_start(&node, &volume, &[&[ASK, EXAMINE, "e2fsck", MOUNT]]);
 }

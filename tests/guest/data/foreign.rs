@@ -28,7 +28,7 @@ pub fn bytes(device: &str, at: u64, length: usize) -> Vec<u8> {
 
 const PVCREATE: &str = "pvcreate -qq -y --config devices/scan_lvs=1";
 const RAID: &str = "linux_raid_member";
-const UNKNOWN: &str = "that blkid does not recognise";
+const UNKNOWN: &str = "which blkid does not recognise";
 /// blkid of util-linux 2.41 says nothing of an ext4 whose first sector is another's.
 const SEVERAL: &str = "several signatures at once; it is left as it is. List them with `wipefs /dev/mapper/marked-data`\
                        |an ext backup superblock";
@@ -57,18 +57,18 @@ const CASES: &[Case] = &[
     ("MBR", |d| sfdisk(d, "dos", ",4M,83"), "table (dos)"),
     ("GPT", |d| sfdisk(d, "gpt", "label: gpt"), "table (gpt)"),
     ("second GPT", |d| part_of_gpt(d, 512..32 * KIB), "table (gpt)"),
-    ("no MBR", |d| { part_of_gpt(d, 0..512); zero(d, SIZE - MIB..SIZE); }, "data at byte 512"),
+    ("no MBR", |d| { part_of_gpt(d, 0..512); zero(d, SIZE - MIB..SIZE); }, "a GPT partition table at byte 512"),
     ("xfs", |d| tool("mkfs.xfs -q", d), "xfs, not ext4"),
     ("btrfs", |d| tool("mkfs.btrfs -q", d), "btrfs, not ext4"),
     ("ext2", |d| tool("mkfs.ext2 -q", d), "ext2, not ext4"),
     ("vfat", |d| tool("mkfs.vfat", d), "vfat"),
     // Nothing is right but the mark.
     ("ext", |d| put(d, KIB + 0x38, &[0x53, 0xEF]), "left as it is"),
-    ("XFSB", |d| put(d, 0, b"XFSB"), "data at byte 0"),
+    ("XFSB", |d| put(d, 0, b"XFSB"), "an xfs superblock at byte 0"),
     ("_BHRfS_M", |d| put(d, 64 * KIB + 0x40, b"_BHRfS_M"), "btrfs"),
     ("md", |d| put(d, SIZE - 8 * KIB, &MD), "an md superblock at byte 335536128"),
-    ("SWAPSPACE2", |d| put(d, 4 * KIB - 10, b"SWAPSPACE2"), "data at byte 3584"),
-    ("LABELONE", |d| put(d, 512, b"LABELONE"), "data at byte 512"),
+    ("SWAPSPACE2", |d| put(d, 4 * KIB - 10, b"SWAPSPACE2"), "a swap header at byte 3584"),
+    ("LABELONE", |d| put(d, 512, b"LABELONE"), "an LVM label at byte 512"),
     // As on an encrypted or a raw volume, and at the end of what lvcreate makes zero.
     ("raw data", |d| put(d, 0, &[0x5A; 512]), UNKNOWN),
     ("a byte", |d| put(d, 4 * KIB - 1, &[1]), UNKNOWN),
@@ -202,10 +202,9 @@ fn data_that_appears_after_the_last_look_is_not_overwritten() {
 }
 
 #[test]
-fn a_volume_in_the_place_of_a_removed_one_is_formatted() {
+fn a_volume_in_the_place_of_a_removed_one_waits_for_one_command() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("again");
-    // The time of what ext leaves says that it is older than the volume; the others leave no time.
     let removed = || {
         group.lv("lvremove", &[], "data");
         Group::wait_for_the_next_second();
@@ -215,6 +214,13 @@ fn a_volume_in_the_place_of_a_removed_one_is_formatted() {
         run(&format!("mkfs.{fs}"), &["-q", &volume.device()]);
         removed();
         group.linear("data", "320m");
+        let words = [
+            "again/data is not blank: there is ",
+            "if a removed volume left that",
+            "allow-format again/data",
+        ];
+        node.refuses_mount(&volume, &words);
+        node.prints(&["allow-format", "again/data", "--yes"], "Given up", 0);
         node.visit(&volume);
         removed();
     }

@@ -1,7 +1,6 @@
 //! Data is kept: whatever is on a volume, and whatever happens to its disk, its name and its LVM.
 
 mod caches;
-mod clock;
 mod creation;
 mod damaged;
 pub mod foreign;
@@ -12,6 +11,7 @@ mod old_disks;
 mod partial;
 mod pending;
 mod sectors;
+mod signs;
 mod states;
 mod subvolumes;
 mod swapped;

@@ -79,6 +79,10 @@ fn each_command_of_the_second_day_works_as_it_is_printed() {
     node.up("pod", &volume);
     assert_eq!(read(&page), "kept");
     node.down("pod", &volume);
+    reader.does("Start over with an empty volume");
+    let dir = node.up("pod", &volume);
+    assert!(!dir.join("page").exists());
+    node.down("pod", &volume);
     reader.does("Retire a volume");
     assert!(!group.has("web-data"));
 }

@@ -2,8 +2,8 @@
 #![allow(dead_code)] // Each test that has this as a part takes what it needs.
 
 /// Commands that only look. A row runs each that its messages print, while the volume is refused.
-const LOOKS: &str = "btrfs check |dmesg|dmsetup info |dmsetup ls |dumpe2fs -h |e2fsck -n |fuser -v|losetup --list|lsblk |lvm status |\
-    lvmconfig |lvs |pvs|swapon --show|vgcfgrestore --list |vgck |vgs |wipefs /dev/|xfs_repair -n ";
+const LOOKS: &str = "btrfs check |btrfs inspect-internal dump-super |cryptsetup luksDump |dmesg|dmsetup info |dmsetup ls |dumpe2fs -h |e2fsck -n |fuser -v|losetup --list|lsblk |lvm status |\
+    lvmconfig |lvs |mdadm --examine |pvck --dump |pvs|sfdisk --list |swapon --show|vgcfgrestore --list |vgck |vgs |wipefs /dev/|xfs_repair -n ";
 
 /// A word of docs/on-call.md, the beginning of a command of its messages that no row runs, and why, or the file with
 /// a case that runs it.

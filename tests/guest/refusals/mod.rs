@@ -421,7 +421,7 @@ refusals! {
     }
     signs_of_data {
         prepare: "printf raw | dd of=$dev conv=notrunc,fsync status=none",
-        says: "signs-of-data/data has data at byte 0 ",
+        says: "signs-of-data/data is not blank: there is data at byte 0, ",
         undo: "told lvm allow-format",
     }
 }

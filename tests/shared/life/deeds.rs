@@ -158,7 +158,7 @@ impl World<'_> {
         if self.locks[node] && self.is_idle(slot) && self.volumes[slot].is_none() {
             let make = "lvcreate --yes --zero y --wipesignatures y --size 64m --name";
             self.nodes[node].sh(&format!(
-                "{make} life{slot} vg && lvchange -an vg/life{slot}"
+                "{make} life{slot} vg && blkdiscard --force --zeroout /dev/vg/life{slot} && lvchange -an vg/life{slot}"
             ));
             self.volumes[slot] = Some(Lv::new());
             self.count("volumes made by hand");

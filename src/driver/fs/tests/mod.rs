@@ -11,9 +11,9 @@ use std::io::{self, ErrorKind, Write};
 use super::Backup;
 use super::ext::ext_backup;
 use super::primary::read_primary;
-use super::remains::Remains;
 use super::scan::{Examination, Extent, examine};
 use super::superblock::{Condition, Family, ReadAt, Superblock};
+use crate::names::FsType;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -82,8 +82,8 @@ impl<'a> Device<'a> {
         }
     }
 
-    fn examined(&self, lv_time: u64) -> Examination {
-        examine(self, self.size, Remains::OlderThan(lv_time), Extent::Whole)
+    fn examined(&self) -> Examination {
+        examine(self, self.size, Extent::Whole)
     }
 }
 
@@ -126,7 +126,7 @@ fn a_whole_superblock_is_read() {
         largest: None,
         step: 128 * MIB,
         log: 0,
-        sole_type: None,
+        certain_type: Some(FsType::Ext2),
     };
     let other = |family, size, sector, step| Superblock {
         family,
@@ -134,6 +134,7 @@ fn a_whole_superblock_is_read() {
         sector,
         step,
         newest_time: None,
+        certain_type: None,
         ..ext.clone()
     };
     let cases = [
@@ -297,38 +298,66 @@ fn a_read_is_completed_or_an_error() {
 
 #[test]
 fn what_is_written_on_a_device_is_seen() {
-    type Sight = (bool, Option<u64>);
-    let seen = |at, bytes| Device::with(at, bytes).examined(0);
-    let cases: [(&str, u64, &[u8], Sight); 6] = [
-        ("nothing", 0, b"", (true, None)),
-        ("two sectors", 500, &[1; 600], (false, Some(0))),
-        ("what lvcreate zeroes", 4095, b"x", (false, Some(3584))),
-        ("behind that", 4096, b"x", (false, None)),
-        ("the tail", 20 * MIB + 511, b"x", (false, None)),
-        ("neither end", 10 * MIB + 8192, b"x", (true, None)),
+    let seen = |at, bytes| Device::with(at, bytes).examined();
+    let cases: [(&str, u64, &[u8], Option<u64>); 7] = [
+        ("nothing", 0, b"", None),
+        ("two sectors", 500, &[1; 600], Some(0)),
+        ("what lvcreate zeroes", 4095, b"x", Some(3584)),
+        ("behind that", 4096, b"x", Some(4096)),
+        (
+            "the end of the head",
+            8 * MIB - 1,
+            b"x",
+            Some(8 * MIB - 512),
+        ),
+        ("the tail", 20 * MIB + 511, b"x", Some(20 * MIB)),
+        ("neither end", 10 * MIB + 8192, b"x", None),
     ];
     for (name, at, bytes, want) in cases {
-        let seen = seen(at, bytes);
-        assert_eq!((seen.is_zero, seen.written), want, "{name}");
+        let data = seen(at, bytes).data;
+        assert_eq!(data.map(|data| data.offset), want, "{name}");
     }
-    // In a device so small that blkid does not look for RAID, every sector is searched.
-    for (size, want) in [(1440 * KIB, Some(MIB)), (1440 * KIB + 512, None)] {
-        let device = Device {
-            size,
-            ..Device::with(MIB, b"x")
-        };
-        assert_eq!(device.examined(0).written, want, "{size}");
-    }
-    let swap = seen(8192 - 10, b"SWAPSPACE2").signature;
-    assert_eq!(swap.as_deref(), Some("a swap header at byte 7680"));
+    let swap = seen(8192 - 10, b"SWAPSPACE2").mark.unwrap();
+    assert_eq!((&*swap.what, swap.offset), ("a swap header", 7680));
 
     let device = Device::with(0, b"");
-    device.examined(0);
+    device.examined();
     let reads = device.reads.take();
     assert!(reads.iter().all(|at| at % 4096 == 0), "{reads:?}");
     assert_eq!(reads.iter().max(), Some(&(20 * MIB)));
     device.fails.set(Some(ErrorKind::Other));
-    assert_eq!(device.examined(0).unreadable.unwrap().offset, 0);
+    assert_eq!(device.examined().unreadable.unwrap().offset, 0);
+}
+
+#[test]
+fn data_is_told_from_other_data_by_its_checksum() {
+    let sum = |at, bytes| Device::with(at, bytes).examined().data.unwrap().sum;
+    let all = [
+        (0, b"x"),
+        (0, b"y"),
+        (1, b"x"),
+        (512, b"x"),
+        (20 * MIB, b"x"),
+    ];
+    let sums: std::collections::BTreeSet<String> =
+        all.iter().map(|(at, bytes)| sum(*at, *bytes)).collect();
+    assert_eq!(sums.len(), all.len(), "{sums:?}");
+    assert_eq!(sum(0, b"x"), sum(0, b"x"));
+    assert_eq!(sum(0, b"x").len(), 32);
+}
+
+#[test]
+fn a_superblock_is_seen_in_any_sector() {
+    // As in the first partition of a disk image.
+    let [ext, xfs] = [with(EXT, &[]), with(XFS, &[])];
+    for (at, bytes, want) in [
+        (MIB + 1024, &ext, "an ext superblock"),
+        (63 * 512 + 1024, &ext, "an ext superblock"),
+        (MIB, &xfs, "an xfs superblock"),
+    ] {
+        let mark = Device::with(at, bytes).examined().mark.unwrap();
+        assert_eq!((&*mark.what, mark.offset), (want, at));
+    }
 }
 
 #[test]
@@ -341,13 +370,13 @@ fn a_look_for_marks_reads_a_part_of_each_end() {
         (20 * MIB - MARKED, true),
     ] {
         let device = Device::with(at, b"x");
-        let seen = examine(&device, device.size, Remains::OlderThan(0), Extent::Marks);
-        assert_eq!(!seen.is_zero, is_read, "{at}");
+        let seen = examine(&device, device.size, Extent::Marks);
+        assert_eq!(!seen.is_zero(), is_read, "{at}");
     }
 }
 
 #[test]
-fn a_backup_counts_if_it_is_as_young_as_the_volume() {
+fn a_backup_counts_whatever_its_time() {
     // An ext with blocks of 1 KiB and groups of 8 MiB.
     let mut more = vec![
         (0x18, &[0][..]),
@@ -367,16 +396,9 @@ fn a_backup_counts_if_it_is_as_young_as_the_volume() {
         written: 1_700_000_000,
         is_unused: false,
     };
-    let seen = |lv_time| {
-        let seen = device.examined(lv_time);
-        (seen.backup, seen.older)
-    };
-    assert_eq!(seen(1_700_000_000), (Some(backup.clone()), None));
-    assert_eq!(seen(1_700_000_001), (None, Some(backup.clone())));
-    let inside = examine(&device, device.size, Remains::None, Extent::Whole);
-    assert_eq!(inside.backup.as_ref(), Some(&backup));
-    // A time by a clock that has begun at 1970 counts as no time.
-    let begun_anew = Device::with(8 * MIB + 1024, &of_1970).examined(1_700_000_001);
+    assert_eq!(device.examined().backup.as_ref(), Some(&backup));
+    // By a clock that has begun anew.
+    let begun_anew = Device::with(8 * MIB + 1024, &of_1970).examined();
     assert_eq!(begun_anew.backup.unwrap().written, 300);
     let repair = backup.repair("/dev/mapper/vg-lv".as_ref());
     let words = "`e2fsck -n -b 8193 -B 1024 /dev/mapper/vg-lv` shows what is left, and `e2fsck -b 8193 -B 1024 \

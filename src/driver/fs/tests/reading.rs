@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 
 use super::MIB;
-use crate::fs::Remains;
 use crate::fs::primary::read_primary;
 use crate::fs::scan::{Extent, examine};
 use crate::fs::superblock::ReadAt;
@@ -70,10 +69,7 @@ impl ReadAt for Broken {
 fn a_sector_that_cannot_be_read_is_named_wherever_it_is() {
     for size in [512, 100 * 1024, 17 * MIB, 2 * GIB, 3 * TIB] {
         let whole = Broken::of(size);
-        assert_eq!(
-            examine(&whole, size, Remains::OlderThan(0), Extent::Whole).unreadable,
-            None
-        );
+        assert_eq!(examine(&whole, size, Extent::Whole).unreadable, None);
         let reads = whole.reads.take();
         // Tests the first and last sector of each read at the ends, and of some reads between.
         let ends = reads.len().min(16);
@@ -89,7 +85,7 @@ fn a_sector_that_cannot_be_read_is_named_wherever_it_is() {
                     short,
                     ..Broken::bad_at(size, bad)
                 };
-                let found = examine(&broken, size, Remains::OlderThan(0), Extent::Whole).unreadable;
+                let found = examine(&broken, size, Extent::Whole).unreadable;
                 let found = found.unwrap_or_else(|| panic!("{size}: {bad} went unnoticed"));
                 let is_right = if short {
                     found.offset == bad / 4096 * 4096
@@ -111,7 +107,7 @@ fn every_byte_of_both_ends_is_read() {
         .chain([16 * MIB - 512, 17 * MIB + 512, TIB])
     {
         let device = Broken::of(size);
-        let _ = examine(&device, size, Remains::OlderThan(0), Extent::Whole);
+        let _ = examine(&device, size, Extent::Whole);
         let mut reads = device.reads.take();
         reads.sort_unstable();
         for end in [0..size.min(8 * MIB), size.saturating_sub(8 * MIB)..size] {
@@ -137,7 +133,7 @@ fn doubtful_reads_are_errors_and_interrupted_ones_are_repeated() {
             error,
             ..Broken::bad_at(size, bad)
         };
-        examine(&device, size, Remains::OlderThan(0), Extent::Whole).unreadable
+        examine(&device, size, Extent::Whole).unreadable
     };
     assert_eq!(case(Some(1), Some(ErrorKind::Interrupted)), None);
     let second_try = case(Some(1), None).expect("a read that failed once");
@@ -145,14 +141,9 @@ fn doubtful_reads_are_errors_and_interrupted_ones_are_repeated() {
 
     // The device is shorter than the kernel said.
     let device = Broken::of(size);
-    let found = examine(
-        &device,
-        size + 4 * MIB,
-        Remains::OlderThan(0),
-        Extent::Whole,
-    )
-    .unreadable
-    .unwrap();
+    let found = examine(&device, size + 4 * MIB, Extent::Whole)
+        .unreadable
+        .unwrap();
     assert_eq!(found.offset, size);
 
     // An unreadable primary superblock does not count as missing.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, bail};
 
+use crate::fs;
 use crate::host::Lock;
 use crate::lvm::{self, Found, Volume};
 use crate::names::{Bytes, Shown};
@@ -13,7 +14,7 @@ use crate::volume::device::Device;
 use crate::volume::job::Job;
 use crate::volume::kernel_tables::is_in_kernel;
 use crate::volume::lock;
-use crate::volume::look::{Asker, Created, HeldLocks, Look, look_under_lock};
+use crate::volume::look::{Asker, HeldLocks, Look, look_under_lock};
 use crate::volume::step::Step;
 use crate::volume::subject::Subject;
 
@@ -28,14 +29,13 @@ impl Job<'_> {
         const TRIES: usize = 8;
         let Subject { host, config, id } = self.subject;
         let patience = config.limits.lock;
-        let (mut locks, mut created, mut activated) = (HeldLocks::default(), None, None);
+        let (mut locks, mut activated) = (HeldLocks::default(), None);
         let mut again = "";
         for _ in 0..TRIES {
             // LVM's row from before the activation is used for one look only.
             let listed = activated.take();
             let asker = Asker {
                 job: Some(self),
-                created: created.as_ref(),
                 listed: listed.as_ref(),
                 ..Asker::default()
             };
@@ -51,7 +51,7 @@ impl Job<'_> {
                 // lvcreate also activates the new volume.
                 Decision::Create(size) => {
                     let disks = seen.facts.disks_to_create_on();
-                    created = self.create((size, &disks), locks.group.take())?;
+                    self.create((size, &disks), locks.group.take())?;
                     "it was created"
                 }
                 Decision::Activate => {
@@ -96,13 +96,9 @@ impl Job<'_> {
         Ok(device)
     }
 
-    /// Creates the volume under its group's lock. Returns the volume as lvcreate left it, or `None` if another node was
-    /// quicker or the kernel counts no writes. `disks`: the disks that the volume may be on; if empty, any disk.
-    fn create(
-        &self,
-        (size, disks): (Bytes, &[PathBuf]),
-        group: Option<Lock>,
-    ) -> Result<Option<Created>> {
+    /// Creates the volume under its group's lock, and cleans it. `disks`: the disks that the volume may be on; if empty,
+    /// any disk.
+    fn create(&self, (size, disks): (Bytes, &[PathBuf]), group: Option<Lock>) -> Result<()> {
         let Subject { host, id, .. } = self.subject;
         let lock = group.context("the group's lock is not held")?;
         let mut more = self.wish.group.lvcreate_options.clone();
@@ -118,17 +114,28 @@ impl Job<'_> {
             && volume.lock.is_some()
         {
             // Another node was quicker.
-            return Ok(None);
+            return Ok(());
         }
         made?;
-        // The group's lock is still held: no other call can create another volume of this name.
+        if self.wish.thin_pool().is_some() {
+            // A new thin volume has no blocks, so it reads as zeros.
+            return Ok(());
+        }
+        self.clean(&lock)
+            .with_context(|| format!("cleaning the new volume {id}"))
+    }
+
+    /// Makes zero what a removed volume may have left where data leaves signs, on the volume that lvcreate has just
+    /// made. The group's lock is still held: another call that sees the volume waits for that lock before it reads the
+    /// volume, since the tag `flexvolume.new` says that the creation may not have ended.
+    fn clean(&self, group: &Lock) -> Result<()> {
+        let Subject { host, id, .. } = self.subject;
+        self.wait_for_device()?;
         let device = Device::find(host.kernel, id)?;
-        Ok(device.and_then(|device| {
-            // A kernel that did not count lvcreate's writes will not count those of others.
-            let written = device.written(host.kernel).filter(|count| *count > 0)?;
-            let lv_uuid = device.lv_uuid;
-            Some(Created { lv_uuid, written })
-        }))
+        let device = device.with_context(|| format!("{id} has no device"))?;
+        let size = device.size(host.kernel)?;
+        let pinned = device.open(host.kernel, false)?;
+        fs::clean(host, size, pinned, group)
     }
 
     /// Resumes the volume if a killed LVM command left it suspended.

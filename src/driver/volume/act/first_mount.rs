@@ -118,9 +118,18 @@ impl FirstMount<'_> {
     }
 
     fn write_record(&self) -> Result<()> {
-        let luks = self.on.device.luks.as_deref();
-        let tags = self.volume.record.holding(&self.how.filesystem, luks);
         let host = self.job.subject.host;
+        let mut filesystem = self.how.filesystem.clone();
+        if filesystem.uuid.is_empty() {
+            // e2fsck gives a UUID to an ext that has none. Without this, the next mount would find another UUID than
+            // the record's.
+            let found = fs::superblock_of(host, (&self.on.file, &self.on.device.path))?;
+            let uuid = found.map(|found| found.uuid);
+            let is_nil = |uuid: &str| uuid.chars().all(|c| "0-".contains(c));
+            filesystem.uuid = uuid.filter(|uuid| !is_nil(uuid)).unwrap_or_default();
+        }
+        let luks = self.on.device.luks.as_deref();
+        let tags = self.volume.record.holding(&filesystem, luks);
         lvm::retag(host, self.volume.target(), &tags, Some(self.lock))
     }
 

@@ -33,7 +33,7 @@ pub fn grow_filesystem(
     {
         return Ok(());
     }
-    let found = fs::superblock_of(host, None, (&on.file, &on.device.path))
+    let found = fs::superblock_of(host, (&on.file, &on.device.path))
         .with_context(|| format!("comparing the size of the {fs} of {id} with its device's"))?;
     let device = on.device.size(host.kernel)?;
     match found.filter(|found| found.has_room(after, device.get())) {

@@ -147,41 +147,37 @@ pub fn other(id: &LvId, what: &str, wanted: Option<FsType>) -> String {
 
 /// Says why a volume with these doubts is not formatted, and what to do.
 pub fn signs_of_data(id: &LvId, doubts: &[Doubt]) -> String {
-    let me = own_name();
-    let Some((first, more)) = doubts.split_first() else {
-        return format!("{id} is not formatted");
-    };
-    let more: Vec<String> = more.iter().map(ToString::to_string).collect();
-    let also = if more.is_empty() {
-        String::new()
-    } else {
-        format!(" There is also {}.", more.join(", and "))
-    };
-    let backup = doubts.iter().find_map(|doubt| match doubt {
-        Doubt::Backup(backup) => Some(backup.repair(&id.device())),
-        _ => None,
+    let allow = format!("`{} allow-format {id}`", own_name());
+    let device = id.device();
+    let looks = doubts.iter().filter_map(|doubt| match doubt {
+        Doubt::Backup(backup) => Some(format!(
+            " Unless other data was written since, {}.",
+            backup.repair(&device)
+        )),
+        Doubt::Mark(mark) => Some(format!(" {} shows more.", mark.shown_by(&device)?)),
+        Doubt::Recorded(_) | Doubt::Copy { .. } | Doubt::Blocks(_) | Doubt::Data(_) => None,
     });
-    let restore = backup.map_or_else(
-        || "Restore it".to_owned(),
-        |repair| format!("Unless other data was written since, {repair}. Or restore it"),
-    );
-    let what = match first {
-        Doubt::Recorded(filesystem) => format!(
-            "{id} should hold {filesystem} according to its tag, but nothing is found on it"
-        ),
-        Doubt::Mark(what) => format!(
-            "{id} has {what}, but blkid does not recognise it: it is damaged, or a read failed"
-        ),
-        Doubt::Backup(_) => {
-            format!("blkid finds nothing on {id}, but it has held data: there is {first}")
+    let looks: String = looks.collect();
+    let all = Doubt::listed(doubts);
+    match doubts.split_first() {
+        Some((Doubt::Recorded(filesystem), more)) => {
+            let also = match Doubt::listed(more) {
+                more if more.is_empty() => more,
+                more => format!(" There is also {more}."),
+            };
+            format!(
+                "{id} should hold {filesystem} according to its tag, but nothing is found on it. It is not \
+                 formatted.{also}{looks} Restore it; or, if its data may be destroyed, run {allow}"
+            )
         }
-        Doubt::Data(at) => format!(
-            "{id} has data at byte {at} that blkid does not recognise: it may be an encrypted or a raw volume"
+        Some((Doubt::Copy { .. } | Doubt::Blocks(_), _)) => format!(
+            "{id} is not blank: there is {all}. It is not formatted. If that may be destroyed, run {allow}.{looks}"
         ),
-    };
-    format!(
-        "{what}. It is not formatted.{also} {restore}. If its data may be destroyed, run `{me} allow-format {id}`"
-    )
+        Some((Doubt::Mark(_) | Doubt::Backup(_) | Doubt::Data(_), _)) | None => format!(
+            "{id} is not blank: there is {all}, which blkid does not recognise; if a removed volume left that, or if it \
+             may be destroyed, run {allow}. It is not formatted until then.{looks}"
+        ),
+    }
 }
 
 /// The commands that restore a header. The bytes at the header's place may be the only header that opens the volume, or

@@ -37,27 +37,31 @@ pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish
         }),
         Content::Damaged(fs) => Err(Reason::Damaged(*fs)),
         Content::Filesystem(found) => of_filesystem(facts, found, volume, wish),
-        Content::Blank { doubts, .. } => of_blank(facts, doubts.clone(), volume, wish),
+        Content::Blank { doubts, .. } => of_blank(facts, doubts, volume, wish),
     }
 }
 
-/// Decides for a volume that looks blank. `doubts`, and the record in a tag, are signs that it held data.
-fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish) -> Ruling {
+/// Decides for a volume on which nothing is named. `signs` is what is not zero on it. LVM's tags, the volume's origin
+/// and the blocks of a thin volume are signs of data, too.
+fn of_blank(facts: &Facts, signs: &[Doubt], volume: &Volume, wish: &Wish) -> Ruling {
     let record = &volume.record;
     require_for_mkfs(facts, volume, wish)?;
-    let making = record.making.as_deref().map(FsType::parse);
-    if making.is_some_and(|fs| fs.is_ok_and(FsType::is_ext)) {
-        doubts.retain(|doubt| !is_left_by_mke2fs(doubt, volume));
+    if let Some(sign) = signs.first().filter(|_| record.new) {
+        return Err(Reason::NewNotBlank(sign.to_string()));
     }
-    if record.new && facts.untouched {
-        doubts.retain(|doubt| !doubt.may_be_remains());
-    }
-    if let Some(doubt) = doubts.first().filter(|_| record.new) {
-        return Err(Reason::NewNotBlank(doubt.to_string()));
-    }
-    if let Some(made) = &record.made {
-        doubts.insert(0, Doubt::Recorded(made.clone()));
-    }
+    let recorded = record.made.clone().map(Doubt::Recorded);
+    let by_lvm = match record.making {
+        // The driver's own mkfs has written.
+        Some(_) => Vec::new(),
+        None if record.new => Vec::new(),
+        None => Doubt::of_lvm(volume, facts.origin.as_ref()),
+    };
+    let signs = signs.iter().filter(|sign| !is_left_by_mkfs(sign, volume));
+    let doubts: Vec<Doubt> = recorded
+        .into_iter()
+        .chain(by_lvm)
+        .chain(signs.cloned())
+        .collect();
     if !doubts.is_empty() && !record.permits(&Doubt::names(&doubts), facts.now) {
         return Err(Reason::Doubts(doubts));
     }
@@ -70,18 +74,29 @@ fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish)
     permit_make(facts, fs, Making::Plain { again: false })
 }
 
-/// Whether a killed mke2fs may have left this sign of data: see [`Doubt::may_be_unfinished`]. In a volume of less than
-/// 512 MiB, mke2fs chooses small blocks, and writes group descriptors at 2 KiB. In a volume of up to 8 MiB, it makes
-/// one block group and no backup. Data in such a volume is never taken for mke2fs's, since only a backup tells whether
-/// somebody has used the filesystem. mkfs.xfs and mkfs.btrfs write their superblock first, so blkid names what they
-/// leave. Source: mke2fs.conf(5), "small"; seen with a kill at each write.
-fn is_left_by_mke2fs(doubt: &Doubt, volume: &Volume) -> bool {
+/// Whether a killed mkfs may have left this sign of data, by the tag `flexvolume.making`. No mkfs leaves data in the
+/// first 4 KiB and no superblock that blkid names, except mke2fs: in a volume of less than 512 MiB, it chooses small
+/// blocks, and writes group descriptors at 2 KiB. In a volume of up to 8 MiB, it makes one block group and no backup, and
+/// only a backup tells whether somebody has used an ext. blkid does not look for everything in a volume of up to 1440
+/// KiB, so there any data is somebody's. Sources: mke2fs.conf(5), "small"; libblkid, `BLKID_FL_TINY_DEV`; seen with a
+/// kill at each write.
+fn is_left_by_mkfs(sign: &Doubt, volume: &Volume) -> bool {
+    const TINY: u64 = 1440 << 10;
     const ONE_GROUP: u64 = 9 << 20;
-    match doubt {
-        Doubt::Data(at) => {
-            *at >= 2048 && (ONE_GROUP..512 << 20).contains(&volume.device_size().get())
+    let making = volume.record.making.as_deref().map(FsType::parse);
+    let is_of_mkfs = matches!(making, Some(Ok(_))) || volume.record.making_in_luks().is_some();
+    let is_of_mke2fs = making.is_some_and(|fs| fs.is_ok_and(FsType::is_ext));
+    let size = volume.device_size().get();
+    match sign {
+        Doubt::Data(data) => {
+            (is_of_mkfs && data.offset >= 4096 && size > TINY)
+                || (is_of_mke2fs && data.offset >= 2048 && (ONE_GROUP..512 << 20).contains(&size))
         }
-        Doubt::Backup(_) | Doubt::Recorded(..) | Doubt::Mark(_) => doubt.may_be_unfinished(),
+        Doubt::Backup(_)
+        | Doubt::Recorded(..)
+        | Doubt::Copy { .. }
+        | Doubt::Blocks(_)
+        | Doubt::Mark(_) => is_of_mke2fs && sign.may_be_unfinished(),
     }
 }
 

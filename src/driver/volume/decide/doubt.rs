@@ -2,33 +2,57 @@
 
 use std::fmt;
 
-use crate::fs::{Backup, ZEROED};
-use crate::names::Filesystem;
+use crate::fs::{Backup, Data, Mark};
+use crate::lvm::{Record, Volume};
+use crate::names::{Filesystem, LvName};
 
 /// A sign that a volume held data, though no filesystem is found on it now. An operator may overrule it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doubt {
     /// A tag says that this filesystem was here.
     Recorded(Filesystem<String>),
-    /// A mark of content that blkid knows, though blkid has not named that content.
-    Mark(String),
+    /// The volume is a snapshot of another volume, or a thin volume over one.
+    Copy {
+        origin: LvName,
+        /// The filesystem that the origin's tag records.
+        held: Option<Filesystem<String>>,
+    },
+    /// A thin volume has blocks of its own, so somebody has written to it. The number is how much of it LVM says that it
+    /// has, in percent.
+    Blocks(String),
+    /// A mark of content, though blkid has not named that content.
+    Mark(Mark),
     Backup(Backup),
-    /// A byte that is not zero, at this offset: in the part that lvcreate zeroes, or in a volume too small for blkid's
-    /// checks.
-    Data(u64),
+    /// What is not zero.
+    Data(Data),
 }
 
 impl Doubt {
+    /// The doubts about a volume that LVM itself raises: a copy of another volume holds that volume's data, and a thin
+    /// volume that nobody has written to has no blocks. `of_origin`: the record of the volume's origin.
+    pub fn of_lvm(volume: &Volume, of_origin: Option<&Record>) -> Vec<Self> {
+        let copy = volume.copy_of().map(|origin| Self::Copy {
+            origin: origin.lv().clone(),
+            held: of_origin.and_then(|record| record.made.clone()),
+        });
+        let blocks = volume.own_blocks().map(Self::Blocks);
+        copy.into_iter().chain(blocks).collect()
+    }
+
     /// The names of these doubts, for the tag `flexvolume.mayformat`, which permits mkfs despite these doubts and no
     /// others. Has only characters that LVM allows in a tag: lvm(8), "TAGS".
     pub fn names(doubts: &[Self]) -> String {
         let names = doubts.iter().map(|doubt| match doubt {
             Self::Recorded(Filesystem { fs, uuid }) => format!("record-{fs}-{uuid}"),
-            Self::Mark(what) => format!("mark-{what}"),
+            Self::Copy { origin, .. } => format!("copy-of-{origin}"),
+            Self::Blocks(percent) => format!("blocks-{percent}"),
+            Self::Mark(Mark { what, offset, .. }) => format!("mark-{what}-{offset}"),
             Self::Backup(backup) => format!("backup-{}-{}", backup.uuid, backup.offset),
-            Self::Data(at) => format!("data-{at}"),
+            Self::Data(Data { offset, sum }) => format!("data-{offset}-{sum}"),
         });
-        let names: Vec<String> = names.collect();
+        // The checksum comes first, since the tag is cut to the length that LVM allows.
+        let mut names: Vec<String> = names.collect();
+        names.reverse();
         let fits = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);
         names
             .join("+")
@@ -38,21 +62,26 @@ impl Doubt {
             .collect()
     }
 
+    /// These doubts in words. Where data is, is left out if the data has a name.
+    pub fn listed(doubts: &[Self]) -> String {
+        let is_named = |doubt: &Self| matches!(doubt, Self::Mark(_) | Self::Backup(_));
+        let has_name = doubts.iter().any(is_named);
+        let shown = doubts.iter();
+        let shown = shown.filter(|doubt| !has_name || !matches!(doubt, Self::Data(_)));
+        let shown: Vec<String> = shown.map(ToString::to_string).collect();
+        shown.join(", and ")
+    }
+
     /// Whether a killed mke2fs could have left this, and nobody has mounted the filesystem since. If there are signs of
     /// a mount, no tag makes the answer yes, since vgcfgrestore(8) can bring back old tags.
     pub fn may_be_unfinished(&self) -> bool {
         match self {
             Self::Backup(backup) => backup.is_unused,
-            Self::Recorded(..) | Self::Mark(_) | Self::Data(_) => false,
-        }
-    }
-
-    /// Whether a removed volume could have left this on a volume created in its place.
-    pub fn may_be_remains(&self) -> bool {
-        match self {
-            Self::Recorded(..) => false,
-            Self::Mark(_) | Self::Backup(_) => true,
-            Self::Data(at) => *at >= ZEROED,
+            Self::Recorded(..)
+            | Self::Copy { .. }
+            | Self::Blocks(_)
+            | Self::Mark(_)
+            | Self::Data(_) => false,
         }
     }
 }
@@ -61,9 +90,27 @@ impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Recorded(filesystem) => write!(f, "the record of {filesystem}"),
-            Self::Mark(what) => f.write_str(what),
+            Self::Copy { origin, held: None } => {
+                write!(f, "its origin {origin}, of which it is a copy")
+            }
+            Self::Copy {
+                origin,
+                held: Some(held),
+            } => {
+                write!(
+                    f,
+                    "its origin {origin}, of which it is a copy, and which has the record of {held}"
+                )
+            }
+            Self::Blocks(percent) => {
+                write!(
+                    f,
+                    "data in its thin pool: {percent} % of its blocks were written"
+                )
+            }
+            Self::Mark(Mark { what, offset, .. }) => write!(f, "{what} at byte {offset}"),
             Self::Backup(backup) => backup.fmt(f),
-            Self::Data(at) => write!(f, "data at byte {at}"),
+            Self::Data(Data { offset, .. }) => write!(f, "data at byte {offset}"),
         }
     }
 }

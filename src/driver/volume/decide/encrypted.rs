@@ -243,7 +243,7 @@ fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> 
     let is_left = |doubt: &Doubt| match doubt {
         Doubt::Data(_) => true, // Noise.
         Doubt::Backup(_) => is_ext && doubt.may_be_unfinished(),
-        Doubt::Mark(_) | Doubt::Recorded(_) => false,
+        Doubt::Mark(_) | Doubt::Recorded(_) | Doubt::Copy { .. } | Doubt::Blocks(_) => false,
     };
     let is_its = |uuid: &str| match made {
         Some(made) => made.uuid == uuid,
@@ -318,7 +318,11 @@ fn backup_in(content: &Content) -> Option<Backup> {
     };
     let backup = |doubt: &Doubt| match doubt {
         Doubt::Backup(backup) => Some(backup.clone()),
-        Doubt::Data(_) | Doubt::Mark(_) | Doubt::Recorded(_) => None,
+        Doubt::Data(_)
+        | Doubt::Mark(_)
+        | Doubt::Recorded(_)
+        | Doubt::Copy { .. }
+        | Doubt::Blocks(_) => None,
     };
     doubts.iter().find_map(backup)
 }
@@ -327,8 +331,8 @@ fn instead(content: &Content) -> String {
     match content {
         Content::Blank { doubts, .. } => {
             let sign = |doubt: &Doubt| match doubt {
-                Doubt::Mark(_) | Doubt::Recorded(_) => Some(doubt.to_string()),
-                Doubt::Backup(_) | Doubt::Data(_) => None,
+                Doubt::Mark(_) | Doubt::Recorded(_) | Doubt::Copy { .. } => Some(doubt.to_string()),
+                Doubt::Backup(_) | Doubt::Data(_) | Doubt::Blocks(_) => None,
             };
             let backup = backup_in(content).map(|backup| backup.to_string());
             let found = backup.or_else(|| doubts.iter().find_map(sign));

@@ -10,7 +10,7 @@ use super::doubt::Doubt;
 use super::uses::{Openers, Uses};
 use crate::crypt::{DmTable, Header};
 use crate::fs::Condition;
-use crate::lvm::{self, Group, GroupDisk, LeaseState, Volume};
+use crate::lvm::{self, Group, GroupDisk, LeaseState, Record, Volume};
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId};
 use crate::volume::device::Device;
 
@@ -27,6 +27,9 @@ pub struct Facts {
     pub lvm: Option<Lvm>,
     /// The size of the volume's device, if it is larger than LVM's metadata says. Looked at with LVM's answer.
     pub outgrown: Option<Bytes>,
+    /// The record of the volume's origin, if no filesystem is recorded for the volume itself. `None`: it has no origin,
+    /// or LVM does not list the origin. Looked at with LVM's answer.
+    pub origin: Option<Record>,
     /// Whether LVM's answer is from before this call activated the volume.
     pub listed_inactive: bool,
     /// Whether it is certain that the lvcreate of a killed call has ended. Until it ends, it may still wipe the volume.
@@ -43,9 +46,6 @@ pub struct Facts {
     pub ground: Option<Ground>,
     /// The content of the device inside an encrypted volume that is open.
     pub inside: Option<Decrypted>,
-    /// Whether this call has created the volume, and the kernel has counted no write since. Looked at with the
-    /// content.
-    pub untouched: bool,
     /// Whether the volume's device is read-only in the kernel. Looked at with the content.
     pub read_only: bool,
     /// If all disks of the volume are read-only: the first of them.
@@ -237,7 +237,7 @@ impl Facts {
             content: None,
             ground: None,
             inside: None,
-            untouched: false,
+            origin: None,
             read_only: false,
             read_only_disk: None,
             stand_in: None,

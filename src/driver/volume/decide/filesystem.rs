@@ -96,7 +96,8 @@ pub fn of_filesystem(
     // The mount makes every other tag about the content out of date: a permission to format, for example, was for other
     // content. The record waits until the volume is well: if LVM's metadata changes while a disk is missing, LVM does
     // not use that disk when it is back (vgextend(8), `--restoremissing`). A tag that would allow mkfs cannot wait.
-    let is_due = made.is_none() || record.content_tags().count() != 1;
+    let is_nameless = made.is_some_and(|made| made.uuid.is_empty());
+    let is_due = made.is_none() || is_nameless && writes || record.content_tags().count() != 1;
     let may_wait = !record.may_allow_mkfs(facts.now);
     if is_due && !may_wait {
         require_exactly_well(facts)?;

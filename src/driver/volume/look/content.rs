@@ -9,7 +9,7 @@ use nix::libc::EBUSY;
 use super::Look;
 use super::ground::largest_block;
 use crate::crypt;
-use crate::fs::{self, Examination, Extent, Family, Probed, Remains, Superblock, Unreadable};
+use crate::fs::{self, Examination, Extent, Family, Probed, Superblock, Unreadable};
 use crate::host::ToolError;
 use crate::names::{Bytes, Filesystem, FsType, Shown};
 use crate::volume::decide::{Content, Decrypted, Doubt, FilesystemState, Openers};
@@ -24,9 +24,6 @@ impl Look<'_> {
         let kernel = self.subject.host.kernel;
         self.facts.read_only = device.is_read_only(kernel);
         self.facts.read_only_disk = device.read_only_disk(kernel);
-        self.facts.untouched = self.asker.created.is_some_and(|created| {
-            created.lv_uuid == device.lv_uuid && Some(created.written) == self.written
-        });
         if self.facts.top() != Some(&device) {
             // The device inside has claimed this device, so it cannot be opened exclusively.
             let file = device.open(kernel, false)?;
@@ -89,8 +86,7 @@ impl Look<'_> {
         let content =
             if matches!(before, Some(Content::Blank { zero: true, .. })) && !self.took_long() {
                 // The kernel's count of writes shows that the rest is still zero.
-                let marks = self.examined(device, claim, Extent::Marks, true)?;
-                self.unnamed(device, marks)
+                unnamed(self.examined(device, claim, Extent::Marks, true)?)
             } else {
                 self.read(device, claim, true)?
             };
@@ -106,7 +102,7 @@ impl Look<'_> {
     }
 
     /// Lets the process that reads devices read the places where content leaves signs: the head, the tail and every
-    /// place of a backup superblock. With [`Extent::Marks`]: at most 1 MiB of them.
+    /// place of a copy of a superblock. With [`Extent::Marks`]: at most 1 MiB of them.
     fn examined(
         &self,
         device: &Device,
@@ -115,24 +111,23 @@ impl Look<'_> {
         flush: bool,
     ) -> Result<Examination> {
         let host = self.subject.host;
-        let remains = match device.luks {
-            Some(_) => Remains::None,
-            None => Remains::OlderThan(self.facts.require_volume()?.created),
-        };
-        let of = (device.size(host.kernel)?, remains);
-        fs::scan(host, of, extent, flush, (claim, &device.path))
+        let size = device.size(host.kernel)?;
+        fs::scan(host, size, extent, flush, (claim, &device.path))
     }
 
     /// Reads a device. `flush`: flushes the device before and after the reading, so that the disk keeps everything that
     /// was written. lvcreate does not flush what it wipes.
     ///
-    /// If the volume may be blank, the driver reads it first. If all is zero, blkid is not run. blkid alone is not
-    /// enough: it also says "nothing" if it cannot read. If the driver itself finds the recorded filesystem without
-    /// doubt, blkid is not run either.
+    /// What outweighs what, in this order:
+    ///
+    /// 1. A record that fits: the recorded LUKS2 header, or the valid superblock of the recorded filesystem. Other marks
+    ///    do not matter then, since a pod may keep a disk image in a file.
+    /// 2. Zeros in every place that is read, if no filesystem is recorded.
+    /// 3. What blkid names.
+    /// 4. Any byte that is not zero: a sign of data.
     fn read(&self, device: &Device, claim: &Arc<File>, flush: bool) -> Result<Content> {
         let record = &self.facts.require_volume()?.record;
         let host = self.subject.host;
-        let size = device.size(host.kernel)?;
         if device.luks.is_none()
             && record.luks_uuid().is_some()
             && let Some(header) = crypt::header_of(host, (claim, &device.path))?
@@ -140,7 +135,7 @@ impl Look<'_> {
             return Ok(Content::Luks(header));
         }
         if let Some(made) = &record.made {
-            match fs::superblock_of(host, Some(size), (claim, &device.path)) {
+            match fs::superblock_of(host, (claim, &device.path)) {
                 Ok(Some(found)) => {
                     if let Some(fs) = recorded(&found, made) {
                         return self.filesystem(device, fs, found);
@@ -152,8 +147,8 @@ impl Look<'_> {
             }
         } else {
             let seen = self.examined(device, claim, Extent::Whole, flush)?;
-            if seen.is_zero && seen.unreadable.is_none() {
-                return Ok(self.unnamed(device, seen));
+            if seen.is_zero() {
+                return Ok(unnamed(seen));
             }
         }
         self.read_by_blkid(device, claim, flush)
@@ -165,22 +160,22 @@ impl Look<'_> {
         let mut found = fs::probe(host, &node)?;
         if found == Probed::Nothing {
             let seen = self.examined(device, claim, Extent::Cached, flush)?;
-            if seen.is_zero && seen.unreadable.is_none() {
-                return Ok(self.unnamed(device, seen));
+            if seen.is_zero() {
+                return Ok(unnamed(seen));
             }
             // A failing disk may fail only sometimes. Now that everything has been read into the kernel's cache, blkid
             // runs again.
             found = match seen.unreadable {
                 None => fs::probe(host, &node)?,
                 // If one page cannot be read, blkid names nothing, even if no filesystem's probe needs that page.
-                Some(_) if seen.signature.is_none() => fs::probe_filesystems(host, &node)?,
+                Some(_) if seen.mark.is_none() => fs::probe_filesystems(host, &node)?,
                 Some(_) => Probed::Nothing,
             };
             let is_whole = matches!(found, Probed::Filesystem(_));
             if (seen.unreadable.is_some() && !is_whole)
                 || (found == Probed::Nothing && !fs::has_several(host, &node)?)
             {
-                return Ok(self.unnamed(device, seen));
+                return Ok(unnamed(seen));
             }
         }
         self.named(device, claim, found)
@@ -197,29 +192,10 @@ impl Look<'_> {
                 Ok(header.map_or(Content::Other(what), Content::Luks))
             }
             Probed::Other(what) => Ok(Content::Other(what)),
-            Probed::Filesystem(Filesystem { fs, uuid }) => {
-                match fs::superblock_of(host, None, opened)? {
-                    Some(found) => self.filesystem(device, fs, Superblock { uuid, ..found }),
-                    None => Ok(Content::Damaged(fs)),
-                }
-            }
-        }
-    }
-
-    /// The content by the driver's own reading, if blkid names nothing or was not run.
-    fn unnamed(&self, device: &Device, seen: Examination) -> Content {
-        if let Some(Unreadable { offset: at, error }) = seen.unreadable {
-            return Content::Unreadable { at, error };
-        }
-        let older = || seen.older.filter(|_| !self.is_as_old_as_lvm_says(device));
-        let doubts = [
-            seen.signature.map(Doubt::Mark),
-            seen.backup.or_else(older).map(Doubt::Backup),
-            seen.written.map(Doubt::Data),
-        ];
-        Content::Blank {
-            zero: seen.is_zero,
-            doubts: doubts.into_iter().flatten().collect(),
+            Probed::Filesystem(Filesystem { fs, uuid }) => match fs::superblock_of(host, opened)? {
+                Some(found) => self.filesystem(device, fs, Superblock { uuid, ..found }),
+                None => Ok(Content::Damaged(fs)),
+            },
         }
     }
 
@@ -242,9 +218,24 @@ impl Look<'_> {
     }
 }
 
+/// The content by the driver's own reading, if blkid names nothing or was not run.
+fn unnamed(seen: Examination) -> Content {
+    if let Some(Unreadable { offset: at, error }) = seen.unreadable {
+        return Content::Unreadable { at, error };
+    }
+    let zero = seen.data.is_none();
+    let doubts = [
+        seen.mark.map(Doubt::Mark),
+        seen.backup.map(Doubt::Backup),
+        seen.data.map(Doubt::Data),
+    ];
+    let doubts = doubts.into_iter().flatten().collect();
+    Content::Blank { zero, doubts }
+}
+
 /// The type of the filesystem that was found, if it is certainly the recorded one.
 fn recorded(found: &Superblock, made: &Filesystem<String>) -> Option<FsType> {
-    let fs = found.sole_type.filter(|fs| fs.as_str() == made.fs)?;
+    let fs = found.certain_type.filter(|fs| fs.as_str() == made.fs)?;
     (found.uuid == made.uuid && !found.in_progress).then_some(fs)
 }
 

@@ -43,7 +43,7 @@ impl Look<'_> {
         let mut found = None;
         if is_mixed || is_vast {
             let file = top.open(kernel, false)?;
-            found = fs::superblock_of(host, None, (&Arc::new(file), &top.path))?;
+            found = fs::superblock_of(host, (&Arc::new(file), &top.path))?;
         }
         let mut ground = Ground {
             device: device.size(kernel).ok(),

@@ -10,14 +10,14 @@ use anyhow::{Result, bail};
 use super::{Known, Look};
 use crate::fs;
 use crate::host::Host;
-use crate::lvm::{self, Group, GroupLeases, LeaseState, Volume};
+use crate::lvm::{self, Group, GroupLeases, LeaseState, Record, Volume};
 use crate::names::{Bytes, LvId, LvName};
 use crate::volume::decide::{Content, Facts, Lvm, Pool, Room, Wish};
 use crate::volume::device::Device;
 use crate::volume::subject::Subject;
 
 impl Look<'_> {
-    /// Gets LVM's row of the volume. If this call has just activated the volume, first uses LVM's row from before that.
+    /// Gets LVM's row of the volume, and the record of its origin. If this call has just activated the volume, first uses LVM's row from before that.
     pub(super) fn see_lvm(&mut self, wish: &Wish) {
         let kernel = self.subject.host.kernel;
         let listed = self.asker.listed.filter(|_| self.facts.lvm.is_none());
@@ -43,6 +43,7 @@ impl Look<'_> {
             },
             None => self.ask_lvm(wish),
         });
+        self.facts.origin = self.origin();
         self.facts.outgrown = self.outgrown();
         // LVM suspends a volume to change it, and answers only after the change. So the volume may be resumed by now.
         let top = self.facts.top().cloned();
@@ -51,6 +52,18 @@ impl Look<'_> {
         {
             uses.suspended = top.suspended(kernel);
             self.see_failure();
+        }
+    }
+
+    /// The record of the volume of which this one is a copy, if nothing is recorded for this one.
+    fn origin(&self) -> Option<Record> {
+        let volume = self
+            .facts
+            .volume()
+            .filter(|volume| volume.record.made.is_none())?;
+        match self.find(&volume.copy_of()?) {
+            Ok(lvm::Found::Volume(origin)) => Some(origin.record),
+            Ok(lvm::Found::Hidden | lvm::Found::NoVolume | lvm::Found::NoGroup) | Err(_) => None,
         }
     }
 
@@ -196,7 +209,7 @@ impl Look<'_> {
         let Ok(file) = host.kernel.open_device(&path, number, false) else {
             return true;
         };
-        fs::superblock_of(host, None, (&Arc::new(file), &path)).is_err()
+        fs::superblock_of(host, (&Arc::new(file), &path)).is_err()
     }
 
     /// Asks which node has the volume, and notes the answer in the facts. Waits up to `limit` for the answer, since

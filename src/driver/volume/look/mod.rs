@@ -1,7 +1,6 @@
 //! Gathers the [`Facts`] about a volume, and changes nothing on it. The look of a call, of `adopt` and of
 //! `allow-format` takes locks in /run, and may have LVM renew its cache of devices (`pvscan --cache`).
 
-mod age;
 mod content;
 mod ground;
 mod lvm;
@@ -28,7 +27,7 @@ use super::subject::Subject;
 use crate::host::{DeviceNumber, Host, Kernel};
 use crate::lvm::{Group, Volume};
 use crate::mount::Table;
-use crate::names::{LvId, LvUuid, ObjectName};
+use crate::names::{LvId, ObjectName};
 use crate::volume::decide::{Facts, same_name_advice};
 use crate::volume::device::Device;
 use crate::volume::kernel_tables::{swaps, volume_of};
@@ -39,19 +38,11 @@ const LONG: Duration = Duration::from_secs(2);
 /// LVM keeps a volume suspended for less than this time.
 const MOMENT: Duration = Duration::from_millis(300);
 
-/// The volume that this call has created, as lvcreate left it.
-pub struct Created {
-    pub lv_uuid: LvUuid,
-    /// See [`Device::written`].
-    pub written: u64,
-}
-
 /// Who asks for a look, and the facts that are known before it.
 #[derive(Clone, Copy, Default)]
 pub struct Asker<'a> {
     /// The call of kubelet that brings the volume up or grows it. `None`: no such call asks.
     pub job: Option<&'a Job<'a>>,
-    pub created: Option<&'a Created>,
     /// LVM's row from just before this call activated the volume.
     pub listed: Option<&'a Volume>,
     /// Whether a person asks. Then the look claims no device, and does not wait for short-lived openers.

@@ -28,7 +28,6 @@ fn volumes() -> Vec<Health> {
         for (field, value) in [
             ("lv_name", lv),
             ("lv_uuid", lv),
-            ("lv_time", "0"),
             ("lv_tags", "flexvolume.fs=ext4:u"),
             ("lv_layout", layout),
             ("lv_role", role),

@@ -60,7 +60,10 @@ impl World {
             }
             self.groups[place.disk].thin(place.lv, place.size);
         } else {
-            self.groups[place.disk].linear(place.lv, place.size);
+            let volume = self.groups[place.disk].linear(place.lv, place.size);
+            // A removed volume may have left data in its place.
+            let zero = ["--force", "--zeroout", &volume.device()];
+            run("blkdiscard", &zero);
         }
         self.take_in(slot);
     }

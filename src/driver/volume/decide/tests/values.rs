@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use nix::mount::MsFlags;
 
 use super::sample::*;
+use crate::fs::Mark;
 use crate::names::{Bytes, FsType, LvId};
 use crate::volume::decide::advice::not_active;
 use crate::volume::decide::decision::{Decision, Level};
@@ -53,9 +54,9 @@ fn the_nodes_pool_comes_before_the_one_that_is_asked_for() {
 #[test]
 fn doubts_have_a_name_that_fits_into_a_tag() {
     let doubts = [held(), Doubt::Mark("md 0.90, at byte 4096".into())];
-    let name = "record-ext4-u+mark-md-0.90--at-byte-4096";
+    let name = "mark-md-0.90--at-byte-4096-4096+record-ext4-u";
     assert_eq!(Doubt::names(&doubts), name);
-    let long = Doubt::Mark("x".repeat(2000));
+    let long = Doubt::Mark(Mark::from(&*"x".repeat(2000)));
     assert_eq!(Doubt::names(&[long]).len(), 900);
 }
 

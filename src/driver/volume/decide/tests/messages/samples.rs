@@ -2,14 +2,14 @@
 
 use crate::config::Config;
 use crate::crypt::{Luks, Unlocked};
-use crate::fs::Backup;
+use crate::fs::{Backup, Mark};
 use crate::host::holders::Opener;
 use crate::lvm::{Holder, LeaseState, ReadOnlyBy, twins};
 use crate::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Sectors, ShortDisk};
 use crate::volume::decide::reason::{Flaw, Needed, Reason};
-use crate::volume::decide::tests::sample::filesystem;
+use crate::volume::decide::tests::sample::{data_at, filesystem};
 use crate::volume::decide::uses::{Elsewhere, Occupied, Place};
 use crate::volume::device::Failure;
 
@@ -75,6 +75,15 @@ pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         is_unused: false,
     };
     let backup = || Doubt::Backup(found());
+    let mark = || Mark {
+        what: text("md7 superblock"),
+        offset: 70,
+        look: "mdadm --examine".to_owned(),
+    };
+    let copy = |held| Doubt::Copy {
+        origin: LvName::parse("data7").unwrap(),
+        held,
+    };
     vec![
         Reason::NotAllowed(config.policy(&vg).unwrap_err().to_string()),
         Reason::NotItsDevice(text(
@@ -340,9 +349,14 @@ pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::BlankReadOnly,
         Reason::BeingRead(opener(false)),
         Reason::Doubts(vec![held()]),
-        Reason::Doubts(vec![held(), backup(), Doubt::Data(70)]),
-        Reason::Doubts(vec![Doubt::Mark(text("md7 superblock"))]),
+        Reason::Doubts(vec![held(), backup(), data_at(70)]),
+        Reason::Doubts(vec![Doubt::Mark(mark())]),
         Reason::Doubts(vec![backup()]),
-        Reason::Doubts(vec![Doubt::Data(70)]),
+        Reason::Doubts(vec![data_at(70)]),
+        Reason::Doubts(vec![copy(None), Doubt::Blocks(text("7.70"))]),
+        Reason::Doubts(vec![copy(Some(filesystem(
+            text("ext4"),
+            &text("7f6b1e88"),
+        )))]),
     ]
 }

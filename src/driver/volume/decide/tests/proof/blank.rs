@@ -52,7 +52,7 @@ pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
         // Either nobody can open the header, or it is open and nobody's data is inside.
         Content::Luks(header) => {
             let is_of_somebody = |one: &Doubt| match one {
-                Doubt::Mark(_) | Doubt::Recorded(_) => true,
+                Doubt::Mark(_) | Doubt::Recorded(_) | Doubt::Copy { .. } | Doubt::Blocks(_) => true,
                 Doubt::Backup(backup) => !backup.is_unused,
                 Doubt::Data(_) => false,
             };
@@ -124,13 +124,7 @@ pub fn with_one_doubt_more(facts: &Facts, wish: &Wish) {
         return;
     };
     *zero = false;
-    // If this call has just created the volume, a mark may be a removed volume's. Data where lvcreate has wiped is a
-    // doubt even then.
-    doubts.push(if facts.untouched {
-        Doubt::Data(0)
-    } else {
-        Doubt::Mark("one more".into())
-    });
+    doubts.push(Doubt::Mark("one more".into()));
     let decision = decide(&more, wish);
     assert!(
         matches!(decision, Decision::Refuse(_)),
@@ -138,20 +132,25 @@ pub fn with_one_doubt_more(facts: &Facts, wish: &Wish) {
     );
 }
 
-/// The doubts that remain: without those that a half-made ext may leave, and those of a removed volume if this call has
-/// just created this one.
+/// The doubts that remain: without those that a killed mkfs may leave.
 fn doubts_left(facts: &Facts) -> Vec<Doubt> {
     let volume = volume_of(facts);
-    let of_mke2fs = volume.record.making.as_deref() == Some("ext4");
-    let is_small = (9 << 20..512 << 20).contains(&volume.takes().get());
-    let is_fresh = facts.untouched && volume.record.new;
+    let record = &volume.record;
+    let making = record.making.as_deref();
+    let of_mke2fs = making == Some("ext4");
+    let of_mkfs = making.is_some_and(|making| making != "zfs");
+    let size = volume.takes().get();
+    let is_small = (9 << 20..512 << 20).contains(&size);
     let is_left = |doubt: &Doubt| match doubt {
-        Doubt::Backup(backup) => (of_mke2fs && backup.is_unused) || is_fresh,
-        Doubt::Data(at) => (of_mke2fs && is_small && *at >= 2048) || (is_fresh && *at >= 4096),
-        Doubt::Mark(_) => is_fresh,
-        Doubt::Recorded(..) => false,
+        _ if record.new => false,
+        Doubt::Backup(backup) => of_mke2fs && backup.is_unused,
+        Doubt::Data(data) => {
+            (of_mkfs && data.offset >= 4096 && size > 1440 << 10)
+                || (of_mke2fs && is_small && data.offset >= 2048)
+        }
+        Doubt::Mark(_) | Doubt::Recorded(..) | Doubt::Copy { .. } | Doubt::Blocks(_) => false,
     };
-    let mut all = doubts(&volume.record, facts.content.as_ref().unwrap());
+    let mut all = doubts(record, facts);
     all.retain(|doubt| !is_left(doubt));
     all
 }

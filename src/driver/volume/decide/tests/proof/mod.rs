@@ -279,16 +279,8 @@ impl Cases {
                 for disk in DISKS {
                     let mut facts = facts.clone();
                     facts.content = Some(content.clone());
-                    volume(&mut facts).record = recorded(record, permission, content);
+                    volume(&mut facts).record = recorded(record, permission, &facts);
                     disk(&mut facts);
-                    // If this call has created the volume, this is its only possible record.
-                    if record.starts_with("flexvolume.new") {
-                        let untouched = true;
-                        all.push(Facts {
-                            untouched,
-                            ..facts.clone()
-                        });
-                    }
                     all.push(facts);
                 }
             }

@@ -147,7 +147,7 @@ pub const ROOMS: [See; 7] = [
 ];
 
 /// Faults of a volume that LVM reports.
-pub const ODDITIES: [See; 30] = [
+pub const ODDITIES: [See; 36] = [
     |_| (),
     |f| volume(f).layout = "thin,pool".into(),
     |f| lose(f),
@@ -184,6 +184,21 @@ pub const ODDITIES: [See; 30] = [
     },
     |f| volume(f).merge = Some(Merge::Runs),
     |f| tags(f, "flexvolume.fs=ext4:u"),
+    |f| thin(f, Some(0.0)),
+    |f| thin(f, Some(12.5)),
+    |f| thin(f, None),
+    |f| {
+        thin(f, Some(0.0));
+        copied(f, "");
+    },
+    |f| {
+        thin(f, Some(12.5));
+        copied(f, "flexvolume.fs=ext4:u");
+    },
+    |f| {
+        thick_snapshot(f, GIB);
+        copied(f, "flexvolume.fs=xfs:u");
+    },
 ];
 
 pub const LOCKS: [fn() -> LeaseState; 8] = [
@@ -313,8 +328,8 @@ pub fn contents() -> Vec<Content> {
         Doubt::Mark("an ext superblock".into()),
         young(),
         used(),
-        Doubt::Data(0),
-        Doubt::Data(4096),
+        data_at(0),
+        data_at(4096),
     ];
     let mut all = vec![
         Content::Damaged(FsType::Ext4),
@@ -383,23 +398,40 @@ pub fn contents() -> Vec<Content> {
     all
 }
 
-/// The doubts about formatting a volume with this record and content.
-pub fn doubts(record: &Record, content: &Content) -> Vec<Doubt> {
-    let held = record.made.as_ref();
-    let held = held.map(|made| Doubt::Recorded(made.clone()));
-    let seen = match content {
-        Content::Blank { doubts, .. } => doubts.clone(),
+/// The doubts about formatting a volume with this record.
+pub fn doubts(record: &Record, facts: &Facts) -> Vec<Doubt> {
+    let volume = facts.volume().unwrap();
+    let held = record.made.clone().map(Doubt::Recorded);
+    let has_begun = record.new || record.making.is_some();
+    let is_thin = volume.layout == "thin,sparse";
+    let origin = volume.origin.clone();
+    let copy = origin.filter(|_| is_thin || volume.role.contains("snapshot"));
+    let copy = copy.map(|origin| Doubt::Copy {
+        origin,
+        held: facts.origin.as_ref().and_then(|of| of.made.clone()),
+    });
+    let blocks = match volume.data_percent {
+        Some(0.0) => None,
+        Some(_) => Some("12.50"),
+        None => Some("unknown"),
+    };
+    let blocks = blocks.filter(|_| is_thin);
+    let blocks = blocks.map(|percent| Doubt::Blocks(percent.to_owned()));
+    let by_lvm = copy.into_iter().chain(blocks).filter(|_| !has_begun);
+    let seen = match facts.content.as_ref() {
+        Some(Content::Blank { doubts, .. }) => doubts.clone(),
         _ => Vec::new(),
     };
-    held.into_iter().chain(seen).collect()
+    held.into_iter().chain(by_lvm).chain(seen).collect()
 }
 
-pub fn recorded(tags: &str, permission: Permission, content: &Content) -> Record {
+/// The record of these tags, with a permission for the doubts about a volume with these facts.
+pub fn recorded(tags: &str, permission: Permission, facts: &Facts) -> Record {
     let record = Record::parse(tags.split(','));
     let tag = match permission {
         Permission::None => return record,
         Permission::Named(at) => {
-            crate::lvm::permission_tag(&Doubt::names(&doubts(&record, content)), at)
+            crate::lvm::permission_tag(&Doubt::names(&doubts(&record, facts)), at)
         }
         Permission::Others(at) => crate::lvm::permission_tag("something-else", at),
         Permission::Nothing => "flexvolume.mayformat".to_owned(),

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::fs::Backup;
+use crate::fs::{Backup, Data, Mark};
 use crate::host::holders::Opener;
-use crate::names::{FsType, Shown};
+use crate::names::{Filesystem, FsType, Shown};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Content, Facts};
 use crate::volume::decide::uses::{Elsewhere, LoopDevice, Openers};
@@ -40,19 +40,38 @@ pub fn used() -> Doubt {
     })
 }
 
+/// A sector that is not zero, at this offset.
+pub fn data_at(offset: u64) -> Doubt {
+    Doubt::Data(Data {
+        offset,
+        sum: "0b1c".to_owned(),
+    })
+}
+
+/// A thin volume has these blocks, in percent.
+pub fn blocks(percent: &str) -> Doubt {
+    Doubt::Blocks(percent.to_owned())
+}
+
+/// The volume is a copy of one for which this filesystem is recorded.
+pub fn copy(held: Option<Filesystem<String>>) -> Doubt {
+    let origin = lv("origin").unwrap();
+    Doubt::Copy { origin, held }
+}
+
 /// Remains of a removed volume, beyond the bytes that lvcreate wipes.
 pub fn remains(facts: &mut Facts) {
-    let mark = Doubt::Mark("md".to_owned());
+    let mark = Doubt::Mark(Mark::from("md"));
     facts.content = Some(Content::Blank {
         zero: false,
-        doubts: vec![mark, young(), Doubt::Data(4096)],
+        doubts: vec![mark, young(), data_at(4096)],
     });
 }
 
 pub fn data(facts: &mut Facts) {
     facts.content = Some(Content::Blank {
         zero: false,
-        doubts: vec![Doubt::Data(0)],
+        doubts: vec![data_at(0)],
     });
 }
 

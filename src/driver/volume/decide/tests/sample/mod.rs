@@ -392,6 +392,19 @@ pub fn thick_snapshot(facts: &mut Facts, of: u64) {
     (volume.origin, volume.origin_size) = (lv("origin"), Some(Bytes::new(of)));
 }
 
+/// A thin volume of which LVM says this part was written, in percent.
+pub fn thin(facts: &mut Facts, written: Option<f64>) {
+    let volume = volume(facts);
+    volume.layout = "thin,sparse".into();
+    volume.data_percent = written;
+}
+
+/// A copy of a volume with these tags.
+pub fn copied(facts: &mut Facts, tags: &str) {
+    volume(facts).origin = lv("origin");
+    facts.origin = Some(Record::parse(tags.split(',')));
+}
+
 pub const ORIGIN: &str = "public,origin,thickorigin";
 pub const SNAPSHOT: &str = "public,snapshot,thinsnapshot";
 
