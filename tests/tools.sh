@@ -49,6 +49,15 @@ need_xfs() {
     esac
 }
 
+# The filesystems of others, for the cases of `data/contents.rs`. No service or timer of their packages may start here.
+need_formats() {
+    local dir
+    dir=$CACHE/formats-$(debian)
+    unpack "$dir" f2fs-tools jfsutils reiserfsprogs ntfs-3g exfatprogs nilfs-tools udftools ocfs2-tools gfs2-utils \
+        squashfs-tools genisoimage erofs-utils
+    [[ " ${IN_GUEST[*]} " == *" $dir "* ]] || IN_GUEST+=("$dir")
+}
+
 # What the tests of the host run, beside Rust.
 HOST_TOOLS=(valgrind:valgrind zsh:zsh mandoc:mandoc troff:groff-base strace:strace mkfs.ext4:e2fsprogs
     mkfs.btrfs:btrfs-progs ssh-keygen:openssh-client)

@@ -97,6 +97,11 @@ impl Tools {
         fs::write(self.dir.join("go"), "").unwrap();
     }
 
+    /// A file that the scripts find as `$HERE/name`.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
     /// The files that each run of a tool left: its arguments or its process.
     pub fn runs(&self, tool: &str) -> Vec<String> {
         let text = fs::read_to_string(self.dir.join(format!("{tool}.runs")));
