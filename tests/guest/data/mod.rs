@@ -5,6 +5,7 @@ mod contents;
 mod creation;
 mod damaged;
 pub mod foreign;
+mod healthy;
 mod lost_disks;
 mod lost_heads;
 pub mod lvm_conf;
