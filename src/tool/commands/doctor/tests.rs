@@ -329,6 +329,7 @@ const RUN: &[(&str, &str)] = &[
     ("lvm explain ", "it only looks"),
     ("lvextend --resizefs ", "tests/guest/doctor/faults.rs"),
     ("lvextend --extents +20%ORIGIN ", "tests/guest/doctor/faults.rs"),
+    ("lvextend --extents +20%LV ", "no case fills a btrfs: the command is that of docs/day-two.md, without --resizefs"),
     ("lvextend --size ", "tests/guest/doctor/faults.rs"),
     ("vgextend vg DISK && lvextend ", "only a person has the disk"),
     ("lvs -a -o +devices", "it only looks"),
