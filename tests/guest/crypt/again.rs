@@ -34,6 +34,8 @@ fn a_filesystem_inside_is_never_formatted_whatever_the_tags_and_the_header_say()
             still_holds(&node, &volume, fs);
             assert_eq!(group.tags(fs), tags);
         }
+        // The next volume is in the same place.
+        run("blkdiscard", &["--force", "--zeroout", &volume.device()]);
         group.lv("lvremove", &[], fs);
     }
 }

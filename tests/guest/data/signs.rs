@@ -21,7 +21,7 @@ const ROWS: &[Row] = &[
     ("gpt", "echo start=2048 | sfdisk -q --no-reread --no-tell-kernel --label gpt $dev; mkfs.ext4 -qFE offset=1048576 $dev 200m; lose $dev 17k", "an ext superblock at byte 1049600"),
     ("dos", "mkfs.xfs -q $dev; dd if=$dev of=/run/signs.xfs bs=4k count=1 status=none; blkdiscard -f $dev; dd if=/run/signs.xfs of=$dev bs=1M seek=1 conv=fsync status=none", "an xfs superblock at byte 1048576"),
     ("pv", "pvcreate -qq -y --config devices/scan_lvs=1 $dev; vgcreate -qq --config devices/scan_lvs=1 signs-inner $dev; vgchange -qq -an --config devices/scan_lvs=1 signs-inner; lose $dev 4k", "metadata of LVM at byte 4096"),
-    ("luks", "head -c 64 /dev/zero > /run/signs.key; cryptsetup -q luksFormat --type luks2 --pbkdf pbkdf2 --pbkdf-force-iterations 1000 $dev /run/signs.key; cryptsetup open --key-file /run/signs.key $dev signs-luks; mkfs.ext4 -q /dev/mapper/signs-luks; cryptsetup close signs-luks; lose $dev 1M", "data at byte"),
+    ("luks", "head -c 64 /dev/zero > /run/signs.key; cryptsetup -q luksFormat --type luks2 --pbkdf pbkdf2 --pbkdf-force-iterations 1000 $dev /run/signs.key; cryptsetup open --key-file /run/signs.key $dev signs.opened; mkfs.ext4 -q /dev/mapper/signs.opened; cryptsetup close signs.opened; lose $dev 1M", "data at byte"),
 ];
 
 #[test]

@@ -184,9 +184,9 @@ impl Scene {
         let Stage { volume, dir, .. } = stage;
         let lv = volume.lv();
         if !self.is_creating() {
-            // In the place of the one before it: what that held must be older, to the second.
-            Group::wait_for_the_next_second();
-            group.linear(lv, self.size());
+            let made = group.linear(lv, self.size());
+            // An earlier trial has left data in this place.
+            run("blkdiscard", &["--force", "--zeroout", &made.device()]);
         }
         let write = |dir: &Path| write_synced(&dir.join("page"), lv);
         match self.call {
