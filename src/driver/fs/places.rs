@@ -61,7 +61,7 @@ const COPIES_OF_BTRFS: [u64; 2] = [64 << 20, 256 << 30];
 /// Where the second group of an xfs may begin, by a copy of the superblock. mkfs.xfs makes 4 groups, or 8 to 32 on a
 /// striped device, none larger than 1 TiB. On a striped device, a group is whole stripes, and one stripe less if all
 /// groups would begin on the same disk. Not covered: other numbers of groups (`-d agcount`), and an xfs that was grown.
-/// Source: xfsprogs mkfs/xfs_mkfs.c, `calculate_initial_geometry` and `align_ag_geometry`.
+/// Source: xfsprogs' `mkfs/xfs_mkfs.c`, `calculate_initial_geometry` and `align_ag_geometry`.
 fn copies_of_xfs(size: u64) -> impl Iterator<Item = u64> {
     const LARGEST_GROUP: u64 = 1 << 40;
     let group = |groups: u64| size.div_ceil(groups).min(LARGEST_GROUP);

@@ -154,9 +154,8 @@ pub fn examine(device: &impl ReadAt, size: u64, extent: Extent) -> Examination {
         }
     }
     if let Some(data) = &mut seen.data {
-        let sum = sum.finalize();
-        let half = sum.iter().take(16);
-        data.sum = half.map(|byte| format!("{byte:02x}")).collect();
+        let half = sum.finalize().first_chunk().copied();
+        data.sum = format!("{:032x}", u128::from_be_bytes(half.unwrap_or_default()));
     }
     if let Some(backup) = &mut seen.backup {
         backup.is_unused &= is_unused(device, backup);

@@ -66,7 +66,7 @@ impl Mapped {
 
     /// The name of a device, this one or one below it, that stands in for a part of a disk. LVM makes such a device if
     /// the disk is missing at the activation, and by `missing_stripe_filler` in lvm.conf it reads as errors or as
-    /// zeroes. It stays when the disk is back. Source: lvm2 lib/activate/dev_manager.c, `_add_error_or_zero_device`.
+    /// zeroes. It stays when the disk is back. Source: lvm2 `lib/activate/dev_manager.c`, `_add_error_or_zero_device`.
     pub fn stand_in(self, kernel: &Kernel) -> Option<String> {
         let is_one = |one: &Self| {
             let uuid = one.uuid(kernel).unwrap_or_default();

@@ -97,6 +97,7 @@ fn who_uses_it() {
 
 #[test]
 #[rustfmt::skip] // a row is a line
+#[allow(clippy::large_stack_arrays)]
 fn what_lvm_says() {
     check(&[
         ("LVM does not answer", |f, _| f.lvm = Some(Lvm::Silent("lock".into())), Refuse(Reason::LvmSilent("lock".into()))),
