@@ -5,19 +5,22 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Error, Result, anyhow};
 use serde_json::Value;
 use zeroize::Zeroize;
 
 use crate::calls::{self, is_by_hand, named};
 use crate::child;
 use crate::config::{FILE_VARIABLE, Loaded, LogTarget};
+use crate::failed_step::FailedStep;
 use crate::hidden::hide_secret;
 use crate::host::config_file::load;
 use crate::host::{Host, Kernel, Log, Processes, Writing};
 use crate::names::{LvId, LvName, ObjectName, VgName};
 use crate::options::{GROUP, NAME, VOLUME, holds_secret};
 use crate::reply::{Printed, Reply, Status};
+use crate::volume::Refusal;
+use crate::volume::lock::Busy;
 
 /// Answers a call of kubelet, or does the work of a process that the driver itself started. `args`: all of argv.
 /// `None`: a person wrote these `words`, or they name neither a call-out nor such work.
@@ -39,7 +42,7 @@ pub fn answer(
     translated: impl FnOnce(&Host) -> Result<Vec<OsString>>,
 ) -> Printed {
     if let Some(error) = hide_secret(args, words) {
-        return printed(&Reply::failure(&error), true);
+        return printed(&failed(&error), true);
     }
     let target = LogTarget::default();
     answer_panics(words, Vec::new(), &target);
@@ -111,8 +114,20 @@ fn run(args: &[OsString], host: &Host, config: &Loaded) -> Reply {
     logged(args, calls::answer(args, host, config), &host.log, target)
 }
 
+/// The answer of a call that failed. Its message ends with a word, which a refusal has already.
+fn failed(error: &Error) -> Reply {
+    let failure = if error.is::<Refusal>() {
+        None
+    } else if error.is::<Busy>() {
+        Some(FailedStep::Busy)
+    } else {
+        Some(FailedStep::of_error(error))
+    };
+    Reply::failure(error, failure.map(Into::into))
+}
+
 fn logged(args: &[OsString], answer: Result<Reply>, log: &Log, target: &LogTarget) -> Reply {
-    let reply = answer.unwrap_or_else(|error| Reply::failure(&error));
+    let reply = answer.unwrap_or_else(|error| failed(&error));
     // Logs the first word only if it names a call-out: any other word may be a secret in the wrong place.
     let known = args.first().and_then(named);
     let name = known.map_or("other", |(name, _)| name);

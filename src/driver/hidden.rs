@@ -9,6 +9,7 @@ use anyhow::{Context, Error, Result};
 use zeroize::Zeroizing;
 
 use crate::calls::named;
+use crate::failed_step::FailedStep;
 use crate::host::{reexec, take_name_of};
 use crate::options::holds_secret;
 use crate::reply::{Printed, Reply};
@@ -26,7 +27,12 @@ pub fn words(args: &[OsString]) -> Result<Vec<OsString>, Printed> {
         return Ok(words.to_vec());
     }
     let words = hidden_words(args);
-    words.map_err(|error| Printed::text(format!("{}\n", Reply::failure(&error).to_json())))
+    words.map_err(|error| {
+        Printed::text(format!(
+            "{}\n",
+            Reply::failure(&error, Some(FailedStep::CallFailed.into())).to_json()
+        ))
+    })
 }
 
 /// If the arguments of a call or command hold a secret, starts the driver again in the same process, with the words on

@@ -2,9 +2,9 @@
 //! volumes to Kubernetes pods, and never formats a volume that may hold data.
 //!
 //! Each module uses only the modules after it in this list: `entry`, `hidden` and `child`; `calls`; `volume`; `crypt`;
-//! `fs`, `lvm` and `mount`; `host`; and the modules that only parse (`config`, `options`, `names` and `reply`). There
-//! are two exceptions. `fs` makes a filesystem, and `crypt` a header, only with a `Permit`, which `volume/decide`
-//! makes. `reply` adds the advice of `host::selinux` to an error.
+//! `fs`, `lvm` and `mount`; `failed_step`; `host`; and the modules that only parse (`config`, `options`, `names` and
+//! `reply`). There are two exceptions. `fs` makes a filesystem, and `crypt` a header, only with a `Permit`, which
+//! `volume/decide` makes. `reply` adds the advice of `host::selinux` to an error.
 
 // Outside tests, only src/driver/host may call these functions: see clippy.toml.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
@@ -21,6 +21,7 @@ mod child;
 pub mod config;
 pub mod crypt;
 mod entry;
+pub mod failed_step;
 pub mod fs;
 mod hidden;
 pub mod host;

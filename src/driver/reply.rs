@@ -58,8 +58,13 @@ impl Reply {
         }
     }
 
-    pub fn failure(error: &Error) -> Self {
-        Self::of(Status::Failure).with_message(&selinux::explained(error))
+    /// The answer of a call that failed. `word`: its word at the end of the message. `None`: the error ends with one.
+    pub fn failure(error: &Error, word: Option<&str>) -> Self {
+        let mut message = selinux::explained(error);
+        if let Some(word) = word {
+            message = format!("{message} [{word}]");
+        }
+        Self::of(Status::Failure).with_message(&message)
     }
 
     pub fn not_supported(message: &str) -> Self {
@@ -127,11 +132,14 @@ mod tests {
                 r#"{"status":"Not supported","message":"no such call-out"}"#,
             ),
             (
-                Reply::failure(&anyhow::anyhow!("in\nner").context("outer")),
-                r#"{"status":"Failure","message":"outer: in ner"}"#,
+                Reply::failure(
+                    &anyhow::anyhow!("in\nner").context("outer"),
+                    Some("call-failed"),
+                ),
+                r#"{"status":"Failure","message":"outer: in ner [call-failed]"}"#,
             ),
             (
-                Reply::failure(&anyhow::anyhow!("95 % full, \"%s\"")),
+                Reply::failure(&anyhow::anyhow!("95 % full, \"%s\""), None),
                 r#"{"status":"Failure","message":"95 ％ full, \"％s\""}"#,
             ),
             (

@@ -93,8 +93,8 @@ fn every_command_in_a_message_is_run_by_its_row_or_the_list_says_why_not() {
 fn every_word_for_who_is_on_call_has_a_row_in_refusals() {
     // Those of groups that nodes share are in tests/shared; the others in crypt/lost.rs, calls/failed_growth.rs,
     // refusals/agreed.rs, people/status.rs and tests/cli.
-    let others = "no-locks held-elsewhere active-shared active-without-lock suspended-inside filesystem-limit no-tool \
-                  fsck not-looked-at";
+    let others = "no-locks held-elsewhere active-shared active-without-lock suspended-inside filesystem-limit \
+                  not-looked-at";
     let page = page("docs/on-call.md");
     let (_, section) = page.split_once("\n## 3.").unwrap();
     let (section, _) = section.split_once("\n## ").unwrap();

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::is_here;
+use super::{config_of, is_here};
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::lvm::{self, Found, find};
@@ -17,7 +17,7 @@ pub fn attach(host: &Host, config: &Loaded, options: &Options, node: &str) -> Re
     if !is_here(host, config, node) {
         return Ok(elsewhere);
     }
-    let config = config.require()?;
+    let config = config_of(config)?;
     if !host.tools.has("lvs") {
         return Ok(elsewhere);
     }

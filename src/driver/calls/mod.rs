@@ -10,7 +10,8 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
 
-use crate::config::Loaded;
+use crate::config::{Config, Loaded};
+use crate::failed_step::FailedStep;
 use crate::host::Host;
 use crate::names::{Bytes, same_host};
 use crate::options::Options;
@@ -72,18 +73,18 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
         ("attach", [json, node]) => attach::attach(host, config, &options(json)?, node),
         ("waitforattach", [device, json]) => {
             let (handed, options) = (device_of(device)?, options(json)?);
-            let config = config.require()?;
+            let config = config_of(config)?;
             attach::waitforattach(&Job::of_device(host, config, &options, handed))
         }
         ("isattached", [json, node]) => attach::isattached(host, config, &options(json)?, node),
         ("mountdevice", [dir, device, json]) => {
             let (dir, handed, options) = (directory(dir)?, device_of(device)?, options(json)?);
-            let config = config.require()?;
+            let config = config_of(config)?;
             bring_up(&Job::to_mount(host, config, &options, &dir, handed))
         }
         ("mount", [dir, json]) => {
             let (dir, options) = (directory(dir)?, options(json)?);
-            let config = config.require()?;
+            let config = config_of(config)?;
             bring_up(&Job::to_mount(host, config, &options, &dir, None))
         }
         ("unmount" | "unmountdevice", [dir]) => unmount::unmount(host, config, &directory(dir)?),
@@ -93,7 +94,7 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
             let size = new
                 .parse()
                 .map_err(|_| anyhow!("the new size is not a number of bytes"))?;
-            let config = config.require()?;
+            let config = config_of(config)?;
             expand::run(&Job::to_grow(
                 host,
                 config,
@@ -121,9 +122,17 @@ fn not_understood(name: &str, count: usize) -> Result<Reply> {
     bail!("{name} takes {usage}; arguments given: {count}")
 }
 
+/// The config of a call that needs one without a mistake.
+fn config_of(config: &Loaded) -> Result<&Config> {
+    let config = config.require();
+    config.map_err(|error| FailedStep::Config.error(format!("{error:#}")))
+}
+
 /// Parses a volume's options.
 fn options_of(host: &Host, json: &str) -> Result<Options> {
-    let options = Options::parse(json).context("reading the volume's options")?;
+    let options = Options::parse(json);
+    let options = options
+        .map_err(|error| FailedStep::Options.of(host, error, "reading the volume's options"))?;
     if let Some(given) = options.mount_options.joined() {
         host.log.about("mountoptions", &given);
     }

@@ -4,17 +4,18 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::host::Kernel;
+use crate::host::{Command, Host, Kernel};
 
 /// The kernel's module that opens LUKS. Source: Linux' Documentation/admin-guide/device-mapper/dm-crypt.rst.
 const MODULE: &str = "dm-crypt";
 
 /// Fails if dm-crypt is neither in the kernel nor a module of its release. The driver asks this before it makes a
-/// header: without dm-crypt, cryptsetup would make the header, and then could not open it. Succeeds if the lists of
-/// modules cannot be read.
+/// header: without dm-crypt, cryptsetup would make the header, and then could not open it. If this mount namespace has no
+/// modules at all, the kernel may load the host's: then this function succeeds.
 ///
 /// Source: modules.dep(5), and Linux' Documentation/kbuild/kbuild.rst, "modules.builtin".
-pub fn require_dm_crypt(kernel: &Kernel) -> Result<()> {
+pub fn require_dm_crypt(host: &Host) -> Result<()> {
+    let kernel = host.kernel;
     if kernel.exists(Path::new("/sys/module/dm_crypt")) {
         return Ok(());
     }
@@ -26,7 +27,7 @@ pub fn require_dm_crypt(kernel: &Kernel) -> Result<()> {
         Some(text.lines().any(|line| is_of_module(line, MODULE)))
     };
     let (Some(loadable), Some(built_in)) = (lists("modules.dep"), lists("modules.builtin")) else {
-        return Ok(());
+        return require_modules(host);
     };
     if !loadable && !built_in {
         bail!(
@@ -35,6 +36,35 @@ pub fn require_dm_crypt(kernel: &Kernel) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Fails if the modules of the running kernel are gone, as after an upgrade that has removed them, and the kernel does
+/// not have the target `crypt` yet.
+fn require_modules(host: &Host) -> Result<()> {
+    let Some(gone) = modules_are_gone(host.kernel) else {
+        return Ok(());
+    };
+    let targets = Command::reads("dmsetup", host.limits.query).args(["targets"]);
+    let targets = host.run(&targets)?.stdout;
+    let targets = String::from_utf8_lossy(&targets);
+    if targets.lines().any(|line| line.starts_with("crypt ")) {
+        return Ok(());
+    }
+    bail!("the kernel cannot load dm-crypt: {gone}")
+}
+
+/// The message if /lib/modules has the modules of other kernels only. `None`: it has those of the running kernel, or
+/// none.
+pub fn modules_are_gone(kernel: &Kernel) -> Option<String> {
+    let release = kernel.read(Path::new("/proc/sys/kernel/osrelease")).ok()?;
+    let (release, all) = (release.trim(), Path::new("/lib/modules"));
+    let has = kernel.list(all).ok()?;
+    let is_gone = !has.is_empty() && !has.iter().any(|one| one == release);
+    is_gone.then(|| {
+        format!(
+            "the modules of the running kernel are gone (/lib/modules/{release}), as after an upgrade: reboot the node"
+        )
+    })
 }
 
 /// Whether a line of a list of modules begins with the path of this module. The module's file may be compressed.

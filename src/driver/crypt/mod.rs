@@ -20,7 +20,7 @@ pub const KEY_SIZES: [u64; 3] = [32, 48, 64];
 
 pub use anew::{copy_keys, template};
 pub use header::{HEADER_SIZE, Header, read};
-pub use kernel::require_dm_crypt;
+pub use kernel::{modules_are_gone, require_dm_crypt};
 #[cfg(test)]
 pub use layout::layout_of;
 pub use layout::{KeyDigest, Keyslot, Layout, Segment};

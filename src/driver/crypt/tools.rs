@@ -6,12 +6,13 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Error, Result};
 
 use super::header::Header;
 use super::mapping::name_of;
 use super::{CIPHER, anew};
 use crate::config::Luks;
+use crate::failed_step::FailedStep;
 use crate::fs::{Opened, asked};
 use crate::host::trust::require_secret;
 use crate::host::{Command, DeviceNumber, Host, Lock, Node, ToolError, leave_no_core, own_path};
@@ -42,7 +43,14 @@ pub fn read_key_file(host: &Host, file: &Path) -> Result<Passphrase> {
         require_key_file(file).map_err(Error::msg)?;
         Passphrase::of(host.kernel.read_secret(file, LONGEST_PASSPHRASE)?)
     };
-    read().with_context(|| format!("reading the key_file {}", file.shown()))
+    let read = read();
+    read.map_err(|error| {
+        FailedStep::Unlock.of(
+            host,
+            error,
+            format!("reading the key_file {}", file.shown()),
+        )
+    })
 }
 
 fn cryptsetup(limit: Duration, lock: &Lock) -> Command {
@@ -121,7 +129,8 @@ pub fn open(
 ) -> Result<()> {
     let Closed { id, node, .. } = closed;
     let name = &name_of(closed.uuid);
-    let header = private_header(host, closed).with_context(|| format!("opening {id}"))?;
+    let header = private_header(host, closed)
+        .map_err(|error| FailedStep::Unlock.of(host, error, format!("opening {id}")))?;
     let command = cryptsetup(host.limits.activate, lock)
         .args(["open", "--type", "luks2", "--tries=1"])
         // Passphrases of several calls are checked one after the other, so that `pbkdf_memory` is needed only once.
@@ -135,12 +144,12 @@ pub fn open(
         Err(ToolError::Failed {
             code: WRONG_PASSPHRASE,
             ..
-        }) => bail!(
+        }) => Err(FailedStep::Unlock.error(format!(
             "{source} does not open {id}: give the passphrase that {id} was encrypted with, or one that was added \
              since (`cryptsetup luksDump {}` lists how many there are). If it is one of them, its key slot is damaged, or the \
              header is an older one: docs/encryption.md says how to restore the newest without losing this one",
             node.name.shown(),
-        ),
+        ))),
         Err(error) => {
             let is_left =
                 matches!(&error, ToolError::Failed { code, .. } if *code == EXISTS_OR_BUSY);
@@ -153,7 +162,8 @@ pub fn open(
             } else {
                 String::new()
             };
-            Err(error).with_context(|| format!("opening the encrypted volume {id}{advice}"))
+            let doing = format!("opening the encrypted volume {id}{advice}");
+            Err(FailedStep::Unlock.of(host, error.into(), doing))
         }
     }
 }

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
-
 use crate::host::{Command, Host, Lock, Node, ToolError};
 use crate::names::FsType;
 use crate::volume::Permit;
@@ -90,7 +88,13 @@ pub fn has_errors(host: &Host, device: &Node) -> Result<bool, ToolError> {
 
 /// Grows a filesystem to the size of its volume, and succeeds if there is nothing to grow. An xfs and a
 /// btrfs must be mounted at `mount_point`.
-pub fn grow(host: &Host, fs: FsType, device: &Node, mount_point: &Path, lock: &Lock) -> Result<()> {
+pub fn grow(
+    host: &Host,
+    fs: FsType,
+    device: &Node,
+    mount_point: &Path,
+    lock: &Lock,
+) -> Result<(), ToolError> {
     let tool = |name| Command::writes(name, host.limits.resize).stdin(lock.file());
     let command = match fs {
         FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => tool("resize2fs").device(device),
@@ -100,8 +104,7 @@ pub fn grow(host: &Host, fs: FsType, device: &Node, mount_point: &Path, lock: &L
             .operand("max")
             .operand(mount_point),
     };
-    let grown = host.run(&command).map(drop);
-    grown.with_context(|| format!("growing the {fs} filesystem"))
+    host.run(&command).map(drop)
 }
 
 #[cfg(test)]

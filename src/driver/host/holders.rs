@@ -74,6 +74,36 @@ fn of_lock(kernel: &Kernel, what: impl Fn(&Path) -> Option<Foreign>) -> Vec<Proc
     })
 }
 
+/// Whether this process has started the other.
+pub fn is_own_child(kernel: &Kernel, pid: u32) -> bool {
+    let stat = kernel.read_of(pid, "stat");
+    let fields = stat.rsplit_once(") ").map(|(_, fields)| fields);
+    // Source: proc(5). The parent is the second field after the name.
+    let parent = fields.and_then(|fields| fields.split(' ').nth(1)?.parse().ok());
+    parent == Some(std::process::id())
+}
+
+/// Whether a process of this name runs.
+pub fn runs(kernel: &Kernel, name: &str) -> bool {
+    let search = Search::new(kernel);
+    let mut all = search.processes();
+    all.any(|pid| kernel.read_of(pid, "comm").trim_end() == name)
+}
+
+/// The tool with which LVM checks the metadata of a pool or a cache, such as `thin_check`, if one runs in this group of
+/// processes.
+pub fn check_in(kernel: &Kernel, group: u32) -> Option<Process> {
+    let group = group.to_string();
+    let checks = Search::new(kernel).find(|pid| {
+        let stat = kernel.read_of(pid, "stat");
+        // Source: proc(5). The fields after the name begin with the state, the parent and the process group.
+        let (head, fields) = stat.rsplit_once(") ")?;
+        let is_it = head.ends_with("_check") && fields.split(' ').nth(2) == Some(&group);
+        is_it.then(|| "started by LVM".shown())
+    });
+    checks.into_iter().next()
+}
+
 /// The processes that keep a mount busy. `mount_points`: all paths of the mount.
 pub fn of_mount(kernel: &Kernel, mount_points: &[PathBuf]) -> Vec<Process> {
     let is_there = |target: &Path| mount_points.iter().any(|path| target.starts_with(path));

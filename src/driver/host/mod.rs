@@ -26,7 +26,7 @@ mod watched;
 pub use close_last::{CLOSE_LAST, close_last};
 pub use command::{Command, Effect, Node, Program};
 pub use kernel::{Kernel, at_most_a_mebibyte, leave_no_core, open_regular};
-pub use kernel_log::KernelLog;
+pub use kernel_log::{KernelLog, out_of_memory};
 pub use lock::Lock;
 pub use log::Log;
 pub use mounts::{Lack, Space};
@@ -41,7 +41,7 @@ use std::io::{self, Write};
 use std::ops::Deref;
 use std::time::{Duration, Instant};
 
-use anyhow::{Error, anyhow};
+use anyhow::Error;
 
 use crate::config::Limits;
 
@@ -100,6 +100,12 @@ pub enum ToolError {
         /// The process id, if even SIGKILL did not end the process.
         stuck: Option<u32>,
     },
+    /// A command of LVM has reached its limit while LVM checks a pool or a cache. It goes on.
+    Checking {
+        line: String,
+        limit: Duration,
+        check: holders::Process,
+    },
     Stopped {
         line: String,
         effect: Effect,
@@ -124,7 +130,16 @@ impl fmt::Display for ToolError {
                  name its directory in `tool_dirs` of config.toml"
             ),
             Self::Distrusted { tool, problem } => write!(f, "{tool} is not run: {problem}"),
-            Self::Spawn { tool, .. } => write!(f, "starting {tool}"),
+            Self::Spawn { tool, source } => {
+                write!(f, "starting {tool}")?;
+                if source.kind() == io::ErrorKind::WouldBlock {
+                    f.write_str(
+                        " (the kernel allows no more processes: see `systemctl show -p TasksMax,TasksCurrent kubelet`, or \
+                         pids.max of the cgroup that kubelet runs in, `ulimit -u` and `sysctl kernel.pid_max`)",
+                    )?;
+                }
+                Ok(())
+            }
             Self::Failed { line, code, stderr } => {
                 let colon = if stderr.is_empty() { "" } else { ": " };
                 write!(f, "`{line}` failed with exit code {code}{colon}{stderr}")
@@ -145,6 +160,14 @@ impl fmt::Display for ToolError {
                     f,
                     "; process {pid} does not even die of SIGKILL, so it waits in the kernel for a \
                      device: see `cat /proc/{pid}/stack` and the kernel's log"
+                )
+            }
+            Self::Checking { line, limit, check } => {
+                let (limit, age) = (limit.as_secs(), check.age.as_secs());
+                write!(
+                    f,
+                    "LVM checks the metadata of a pool or a cache with {check}, since {age} s. `{line}` needs longer than \
+                     {limit} s (`limits.activate` of config.toml) for that, and goes on: a later call finds it done"
                 )
             }
             Self::Stopped { line, effect } => write!(
@@ -233,8 +256,11 @@ impl<'a> Host<'a> {
     /// both failures.
     pub fn after_undo(&self, error: Error, undo: impl FnOnce() -> anyhow::Result<()>) -> Error {
         match self.kernel.undo(undo) {
+            // The word at the end of the message is that of the first error.
             Ok(()) => error,
-            Err(second) => anyhow!("{error:#}; and undoing it failed too: {second:#}"),
+            Err(second) => error.context(format!(
+                "undoing a step failed too ({second:#}), after this"
+            )),
         }
     }
 

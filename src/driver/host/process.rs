@@ -1,6 +1,7 @@
 //! Runs the tools as child processes.
 
 use super::close_last::{CLOSE_LAST, own_devices};
+use super::holders::check_in;
 use super::reader::{READ_DEVICES, answer, ask};
 use super::search::find;
 use super::trust::require_roots;
@@ -152,6 +153,12 @@ impl<'a> Processes<'a> {
                 answer.map_err(|why| failed(command, 1, why))
             }
             End::Deadline => {
+                // If it were stopped, the next call would begin the same check anew, and would not end it either. It
+                // holds the volume's lock until it ends.
+                if let Some(check) = check_in(self.kernel, watched.child.id()) {
+                    let line = command.line();
+                    return Err(ToolError::Checking { line, limit, check });
+                }
                 let stuck = self.stop(&mut watched, effect, GRACE_AT_LIMIT);
                 let line = command.line();
                 Err(ToolError::TimedOut {

@@ -45,7 +45,7 @@ pub fn require_secret(file: &Path, most: usize) -> Result<(), String> {
     require_roots_to_run(file)?;
     let metadata = fs::metadata(file).map_err(|e| e.to_string())?;
     if !metadata.is_file() {
-        return Err("it is not a file".to_owned());
+        return Err("it is not a regular file".to_owned());
     }
     if metadata.len() == 0 {
         return Err("it is empty".to_owned());

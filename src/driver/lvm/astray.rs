@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::mapped::DEEPEST;
+use super::mapped::{DEEPEST, group_of};
 use super::report::{ask, read};
 use super::wait::explain;
 use crate::host::{Host, Kernel};
@@ -42,14 +42,30 @@ pub fn astray(
     images: bool,
 ) -> BTreeSet<String> {
     let mut disks = BTreeSet::new();
-    collect(kernel, (below, DEEPEST), (known, images), &mut disks);
+    let uuid = below.parent().map(|device| device.join("dm/uuid"));
+    let uuid = uuid.and_then(|uuid| kernel.read(&uuid).ok());
+    if let Some(group) = uuid.as_deref().and_then(group_of) {
+        let how = Known {
+            group,
+            disks: known,
+            images,
+        };
+        collect(kernel, (below, DEEPEST), &how, &mut disks);
+    }
     disks
+}
+
+struct Known<'a> {
+    /// How the UUIDs of the group's own devices begin.
+    group: &'a str,
+    disks: &'a BTreeSet<String>,
+    images: bool,
 }
 
 fn collect(
     kernel: &Kernel,
     (below, deepest): (&Path, usize),
-    (known, images): (&BTreeSet<String>, bool),
+    known: &Known,
     disks: &mut BTreeSet<String>,
 ) {
     let Some(deepest) = deepest.checked_sub(1) else {
@@ -58,17 +74,12 @@ fn collect(
     for name in kernel.list(below).unwrap_or_default() {
         let dir = below.join(&name);
         let read = |entry| kernel.read(&dir.join(entry)).unwrap_or_default();
-        // LVM's own devices have such a UUID. Any other device is a disk for LVM.
-        if read("dm/uuid").starts_with("LVM-") {
-            if images || !is_image(read("dm/name").trim_end()) {
-                collect(
-                    kernel,
-                    (&dir.join("slaves"), deepest),
-                    (known, images),
-                    disks,
-                );
+        // Any other device is a disk of the group, also a volume of another group.
+        if read("dm/uuid").starts_with(known.group) {
+            if known.images || !is_image(read("dm/name").trim_end()) {
+                collect(kernel, (&dir.join("slaves"), deepest), known, disks);
             }
-        } else if !known.contains(read("dev").trim_end()) {
+        } else if !known.disks.contains(read("dev").trim_end()) {
             // A disk that was pulled out has no number. In /dev, its name has `/` where the kernel's name has `!`.
             // Source: Linux' `block/genhd.c`.
             disks.insert(name.replace('!', "/"));

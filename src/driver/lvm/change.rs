@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::find::is_set_for;
 use super::mapped::Mapped;
@@ -12,6 +12,7 @@ use super::space::{disks_of, usable};
 use super::suspended::resumed;
 use super::volume::{Target, Volume};
 use super::wait::explain;
+use crate::failed_step::{FailedStep, has_own_words};
 use crate::host::{Command, DeviceNumber, Host, Lock, Writing};
 use crate::names::{Bytes, LvId, LvName, VgName};
 
@@ -36,14 +37,15 @@ fn lvchange(
     target: Target,
     options: &[&str],
     lock: Option<&Lock>,
-    doing: &str,
+    (step, doing): (FailedStep, &str),
 ) -> Result<()> {
     let (id, command) = (target.0, lvchange_of(host, target, ""));
     let mut command = command.args(options);
     if let Some(lock) = lock {
         command = command.stdin(lock.file());
     }
-    run(host, &command.operand(id.to_string()), id.vg()).with_context(|| format!("{doing} {id}"))
+    run(host, &command.operand(id.to_string()), id.vg())
+        .map_err(|error| step.of(host, error, format!("{doing} {id}")))
 }
 
 /// An lvchange for the volume with this UUID. `more`: further conditions of LVM's selection; empty, or begins with ` &&
@@ -57,9 +59,11 @@ fn lvchange_of(host: &Host, (_, uuid): Target, more: &str) -> Command {
 /// snapshot, LVM activates the snapshot's origin, too, and asks before it does; `--yes` is the answer.
 const ACTIVATE: [&str; 4] = ["--activate", "y", "--ignoreactivationskip", "--yes"];
 
+const ACTIVATING: (FailedStep, &str) = (FailedStep::Activation, "activating");
+
 /// Activates a volume on this host.
 pub fn activate(host: &Host, target: Target, lock: Option<&Lock>) -> Result<()> {
-    lvchange(host, target, &ACTIVATE, lock, "activating")
+    lvchange(host, target, &ACTIVATE, lock, ACTIVATING)
 }
 
 /// Activates a volume if it still is as an earlier list of LVM says (`volume`). Under its own lock, LVM compares tags,
@@ -85,18 +89,21 @@ pub fn activate_as_listed(host: &Host, volume: &Volume, lock: &Lock) -> Result<(
         .args(ACTIVATE)
         .stdin(lock.file())
         .operand(id.to_string());
-    run(host, &command, id.vg()).with_context(|| format!("activating {id}"))
+    let (step, doing) = ACTIVATING;
+    run(host, &command, id.vg()).map_err(|error| step.of(host, error, format!("{doing} {id}")))
 }
 
 /// Deactivates a volume. LVM refuses while the volume is open.
 pub fn deactivate(host: &Host, target: Target, lock: &Lock) -> Result<()> {
     let options = ["--activate", "n"];
-    lvchange(host, target, &options, Some(lock), "deactivating")
+    let doing = (FailedStep::Deactivation, "deactivating");
+    lvchange(host, target, &options, Some(lock), doing)
 }
 
 /// Makes the kernel use the table that LVM's metadata describes, and resumes the volume. `device`: the volume's device.
 pub fn refresh(host: &Host, target: Target, device: DeviceNumber, lock: &Lock) -> Result<()> {
-    lvchange(host, target, &["--refresh"], Some(lock), "refreshing")
+    let doing = (FailedStep::Growth, "refreshing");
+    lvchange(host, target, &["--refresh"], Some(lock), doing)
         .map_err(|error| resumed(host, target.0.vg(), device, error))
 }
 
@@ -107,7 +114,13 @@ pub fn retag(host: &Host, target: Target, tags: &Tags, lock: Option<&Lock>) -> R
     if options.is_empty() {
         return Ok(());
     }
-    lvchange(host, target, &options, lock, "tagging")
+    lvchange(
+        host,
+        target,
+        &options,
+        lock,
+        (FailedStep::Tagging, "tagging"),
+    )
 }
 
 impl Writing<'_> {
@@ -149,7 +162,7 @@ pub fn create(
             Some(device) => resumed(host, id.vg(), device, error),
             None => error,
         })
-        .with_context(|| format!("creating {id} with {size}"))
+        .map_err(|error| FailedStep::Creation.of(host, error, format!("creating {id} with {size}")))
 }
 
 /// The device below all volumes of `pool`, which is in the group of `id`. `None`: it is suspended, or does not exist.
@@ -182,14 +195,16 @@ pub fn extend(host: &Host, volume: &Volume, larger: &Larger, lock: &Lock) -> Res
     let disks = larger.disks.iter();
     let command = disks.fold(command, Command::operand);
     let extended = run(host, &command, vg).map_err(|error| resumed(host, vg, larger.device, error));
-    extended.with_context(|| {
+    extended.map_err(|error| {
         let is_moved = is_set_for(host, id, "lv_allocation_locked");
         // `vg_free` also counts space that LVM may not allocate, so the disks are asked. If LVM has just hung, it is
         // not asked again.
         let disks = is_moved.as_ref().ok().and_then(|_| disks_of(host, vg).ok());
         let free = disks.map_or(volume.group.free, |disks| usable(&disks));
         let now = volume.device_size();
-        let advice = if volume.has_role("thickorigin") {
+        let advice = if !has_own_words(&error) {
+            String::new()
+        } else if volume.has_role("thickorigin") {
             format!(
                 ": it has a snapshot, and LVM does not grow such a volume while it is in use; find the \
                  snapshot with `lvs -o lv_name,origin {vg}`, and if nobody needs it, remove it with `lvremove`"
@@ -208,6 +223,7 @@ pub fn extend(host: &Host, volume: &Volume, larger: &Larger, lock: &Lock) -> Res
         } else {
             String::new()
         };
-        format!("growing {id} from {now} to {size} ({free} free in {vg}){advice}")
+        let doing = format!("growing {id} from {now} to {size} ({free} free in {vg}){advice}");
+        FailedStep::Growth.of(host, error, doing)
     })
 }

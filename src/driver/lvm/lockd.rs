@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::sanlock::{Holder, has_forgotten, leases};
 use super::volume::Lease;
-use crate::host::{Command, Host, Output, ToolError};
+use crate::host::{Command, Host, Kernel, Output, ToolError};
 use crate::names::VgName;
 
 /// The state of a volume's lock, by lvmlockd on this node.
@@ -57,6 +57,24 @@ impl LeaseState {
 /// Whether nodes may share the group: lvmlockd runs on this node, or has run here. If not, LVM need not be asked.
 pub fn may_be_shared(host: &Host, vg: &VgName) -> bool {
     has_lvmlockd(host) || host.kernel.exists(Path::new(&leases(vg)))
+}
+
+/// The kernel's lockspaces of DLM. LVM's begin with `lvm_`. Source: lvmlockd(8), "dlm".
+const LOCKSPACES: &str = "/sys/kernel/dlm";
+
+/// Whether this node has started the locks of the group, so that nodes share it. LVM is not asked: with sanlock, the
+/// leases are on an active volume of the group, with DLM in a lockspace of the kernel.
+pub fn is_shared(kernel: &Kernel, vg: &VgName) -> bool {
+    let lockspace = Path::new(LOCKSPACES).join(format!("lvm_{vg}"));
+    kernel.exists(Path::new(&leases(vg))) || kernel.exists(&lockspace)
+}
+
+/// Whether this node has started the locks of any group.
+pub fn is_any_shared(kernel: &Kernel) -> bool {
+    let is_of_leases = |name: &String| name.ends_with("-lvmlock");
+    let mapped = kernel.list(Path::new("/dev/mapper")).unwrap_or_default();
+    let lockspaces = kernel.list(Path::new(LOCKSPACES)).unwrap_or_default();
+    mapped.iter().any(is_of_leases) || lockspaces.iter().any(|name| name.starts_with("lvm_"))
 }
 
 /// Whether lvmlockd runs on this node.

@@ -91,6 +91,14 @@ impl Mapped {
     }
 }
 
+/// How the UUIDs of all devices of a group begin: `LVM-` and the group's UUID. `None`: this UUID is not LVM's. Source:
+/// lvm2 `lib/activate/dev_manager.c`, `build_dm_uuid`.
+pub fn group_of(uuid: &str) -> Option<&str> {
+    const LENGTH: usize = 4 + 32;
+    let of_lvm = uuid.starts_with("LVM-").then(|| uuid.get(..LENGTH));
+    of_lvm.flatten()
+}
+
 /// The command that resumes a device of this name with its present table. The command drops a second table: a killed
 /// LVM command may have loaded one, with extents that the volume does not have by LVM's metadata. The command does not
 /// wait for udev, since the LVM command may have failed because of udev.

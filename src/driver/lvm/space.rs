@@ -11,8 +11,8 @@ use super::wait::explain;
 use crate::host::Host;
 use crate::names::{Bytes, VgName};
 
-/// The free space on these disks that LVM may allocate to volumes. Growth, creation, the node's `reserve`, `status` and
-/// the metrics all use this number.
+/// The free space on these disks that LVM may allocate to volumes. Creation, `status` and the metrics use this number.
+/// Growth goes by LVM's own `vg_free`, which it has without another question.
 pub fn usable(disks: &[GroupDisk]) -> Bytes {
     let all = disks.iter().map(|disk| disk.usable().get());
     Bytes::new(all.fold(0, u64::saturating_add))

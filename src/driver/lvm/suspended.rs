@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Error;
 
-use super::mapped::{Mapped, RESUME, with_its_table};
+use super::mapped::{Mapped, RESUME, group_of, with_its_table};
 use crate::host::{Command, DeviceNumber, Host, Kernel, holders};
 use crate::names::VgName;
 
@@ -44,7 +44,10 @@ fn suspended(kernel: &Kernel, device: DeviceNumber) -> Vec<String> {
     let uuid = |one: &Mapped| one.uuid(kernel).unwrap_or_default();
     let own = stack.last().map(uuid);
     // The device inside an encrypted volume is cryptsetup's, and is on a volume of the group.
-    let group = stack.iter().rev().find_map(|one| beginning(&uuid(one)));
+    let group = stack
+        .iter()
+        .rev()
+        .find_map(|one| group_of(&uuid(one)).map(str::to_owned));
     stack.retain(|one| {
         let uuid = uuid(one);
         let is_own = own.as_ref() == Some(&uuid);
@@ -52,14 +55,6 @@ fn suspended(kernel: &Kernel, device: DeviceNumber) -> Vec<String> {
         (is_own || is_of_group) && one.is_suspended(kernel)
     });
     stack.iter().filter_map(|one| one.name(kernel)).collect()
-}
-
-/// How the UUIDs of all devices of a group begin: `LVM-` and the group's UUID. `None`: this UUID is not LVM's. Source:
-/// lvm2 `lib/activate/dev_manager.c`, `build_dm_uuid`.
-fn beginning(uuid: &str) -> Option<String> {
-    const LENGTH: usize = 4 + 32;
-    let of_lvm = uuid.starts_with("LVM-").then(|| uuid.get(..LENGTH));
-    of_lvm.flatten().map(str::to_owned)
 }
 
 fn resume(host: &Host, name: &str) {

@@ -4,13 +4,17 @@ use super::lockd::{any_obstacle, has_lvmlockd};
 use super::mapped::{Mapped, with_its_table};
 use super::udev::Udev;
 use super::unusable::obstacle;
-use crate::host::{Effect, Host, Kernel, ToolError, holders};
+use crate::host::{Command, Effect, Host, Kernel, ToolError, holders};
 use crate::names::{LvId, Shown, VgName};
 use anyhow::Error;
+use std::path::Path;
 use std::time::Duration;
 
 /// The time limit for asking LVM why this node cannot use a group.
 const LIMIT: Duration = Duration::from_secs(10);
+
+/// The FIFO of dmeventd, which watches RAIDs, pools and snapshots. Source: lvm2 daemons/dmeventd/dmeventd.h.
+const DMEVENTD: &str = "/run/dmeventd-client";
 
 /// Adds the cause to the error of an LVM command. If the command failed: why this node cannot use the group, for
 /// example because it is another host's. If the command was stopped at its limit: what it waited for. `vg`: `None` for
@@ -42,6 +46,7 @@ pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Err
     };
     let cause = inside_waits(host.kernel)
         .or_else(|| is_locked(host.kernel, vg))
+        .or_else(|| multipath_waits(host))
         .or_else(|| device_waits(host.kernel));
     Error::from(error).context(cause.unwrap_or_else(|| outside_waits(host.kernel, effect)))
 }
@@ -60,9 +65,51 @@ fn inside_waits(kernel: &Kernel) -> Option<String> {
 }
 
 fn is_locked(kernel: &Kernel, vg: Option<&VgName>) -> Option<String> {
-    let holders = holders::of_lvm_lock(kernel, vg);
+    let mut holders = holders::of_lvm_lock(kernel, vg);
+    // A command of this call that even SIGKILL does not end is not the cause: it waits itself.
+    holders.retain(|holder| !holders::is_own_child(kernel, holder.pid));
+    // The driver starts each command as a group of processes.
+    let mut checks = holders
+        .iter()
+        .filter_map(|holder| holders::check_in(kernel, holder.pid));
+    if let Some(check) = checks.next() {
+        return Some(format!(
+            "LVM is locked while it checks the metadata of a pool or a cache with {check}, since {} s: wait until it ends",
+            check.age.as_secs()
+        ));
+    }
     let is_held = !holders.is_empty();
     is_held.then(|| format!("LVM is locked by {}", holders::name_them(&holders)))
+}
+
+/// The message if no path of a multipath device works. Such a device may hold each access until a path works again.
+fn multipath_waits(host: &Host) -> Option<String> {
+    let all = Mapped::all(host.kernel);
+    let mut uuids = all.iter().filter_map(|one| one.uuid(host.kernel));
+    if !uuids.any(|uuid| uuid.starts_with("mpath-")) {
+        return None;
+    }
+    let command = Command::reads("dmsetup", LIMIT).args(["status", "--target", "multipath"]);
+    let status = host.run(&command).ok()?.stdout;
+    let status = String::from_utf8_lossy(&status).into_owned();
+    let name = status.lines().find_map(without_paths)?;
+    Some(format!(
+        "LVM waits, perhaps for the multipath device {}, of which no path works (`multipath -ll`, `dmesg`)",
+        name.shown()
+    ))
+}
+
+/// The name of the device, if each of its paths has failed: a path is a number such as `8:16`, and then `A` or `F`.
+/// Source: Linux' drivers/md/dm-mpath.c, `multipath_status`.
+fn without_paths(line: &str) -> Option<&str> {
+    let (name, status) = line.split_once(": ")?;
+    let words: Vec<&str> = status.split(' ').collect();
+    let paths = words.windows(2).filter_map(|pair| match pair {
+        [number, state] if number.contains(':') => Some(*state),
+        _ => None,
+    });
+    let of_paths: Vec<&str> = paths.collect();
+    (!of_paths.is_empty() && of_paths.iter().all(|state| *state == "F")).then_some(name)
 }
 
 fn device_waits(kernel: &Kernel) -> Option<String> {
@@ -81,6 +128,11 @@ fn device_waits(kernel: &Kernel) -> Option<String> {
 fn outside_waits(kernel: &Kernel, effect: Effect) -> String {
     if effect == Effect::Reads {
         return "LVM waits, perhaps for a disk: check that each answers (`pvs`, `dmesg`)"
+            .to_owned();
+    }
+    if kernel.exists(Path::new(DMEVENTD)) && !holders::runs(kernel, "dmeventd") {
+        return "LVM waits for dmeventd, which does not run: run `systemctl restart dm-event.socket dm-event.service`. If it \
+                runs elsewhere, LVM waits for udev or a disk (`udevadm settle`, `pvs`, `dmesg`)"
             .to_owned();
     }
     match Udev::ask(kernel) {
@@ -126,4 +178,27 @@ fn suspended_leases(kernel: &Kernel) -> Option<String> {
     let device = all.iter().find(|device| suspended(device).is_some())?;
     kernel.pause(MOMENT);
     suspended(device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_multipath_device_without_paths_is_named() {
+        let cases = [
+            (
+                "mpatha: 0 9 multipath 2 0 0 0 1 1 E 0 2 2 8:16 F 1 8:32 F 1",
+                Some("mpatha"),
+            ),
+            (
+                "mpatha: 0 9 multipath 2 0 0 0 1 1 E 0 2 2 8:16 F 1 8:32 A 0",
+                None,
+            ),
+            ("mpatha: 0 9 multipath 2 0 0 0 0 0", None),
+        ];
+        for (line, want) in cases {
+            assert_eq!(without_paths(line), want, "{line}");
+        }
+    }
 }

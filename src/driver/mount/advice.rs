@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Error, anyhow};
-
 use super::source::Source;
 use super::table::Table;
 use crate::host::{Kernel, Node, holders, own_name};
@@ -24,8 +22,8 @@ pub fn twin(source: &Source) -> String {
     )
 }
 
-/// The error if the call wants to write, and the kernel has mounted the filesystem read-only.
-pub fn unwritable(source: &Source) -> Error {
+/// The message if the call wants to write, and the kernel has mounted the filesystem read-only.
+pub fn unwritable(source: &Source) -> String {
     let Source { id, node, .. } = source;
     let helps = match source.filesystem.fs {
         FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => format!(
@@ -38,7 +36,7 @@ pub fn unwritable(source: &Source) -> Error {
         }
         FsType::Xfs => "The kernel has met an error".to_owned(),
     };
-    anyhow!(
+    format!(
         "{id} cannot be written: the kernel mounts its {} to be read only, and the mount was undone. {helps} (`dmesg`). To \
          read what it holds, set readOnly in the pod",
         source.filesystem.fs
@@ -99,6 +97,38 @@ pub fn without_data(fs: FsType, id: &LvId, encrypted: bool) -> String {
     )
 }
 
+/// A loop device or a swap file on a file of this mount, and the command that ends it. `fuser` shows neither.
+fn kernels_user(kernel: &Kernel, places: &[PathBuf]) -> Option<String> {
+    let is_there = |file: &str| {
+        places
+            .iter()
+            .any(|place| Path::new(file).starts_with(place))
+    };
+    let all = Path::new("/sys/block");
+    let looped = kernel.list(all).unwrap_or_default().into_iter().find_map(|name| {
+        let file = kernel.read(&all.join(&name).join("loop/backing_file")).ok()?;
+        let file = file.trim_end();
+        is_there(file).then(|| {
+            format!("the loop device /dev/{name} is on {}; if nobody needs it, run `losetup --detach /dev/{name}`", file.shown())
+        })
+    });
+    looped.or_else(|| {
+        let swaps = kernel.read(Path::new("/proc/swaps")).ok()?;
+        let files = swaps
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split_whitespace().next());
+        let file = files
+            .map(|file| file.replace("\\040", " "))
+            .find(|file| is_there(file))?;
+        Some(format!(
+            "it swaps on {}; run `swapoff {}`",
+            file.shown(),
+            file.quoted()
+        ))
+    })
+}
+
 /// Why a mount cannot be unmounted.
 pub fn busy(kernel: &Kernel, dir: &Path, id: u64) -> String {
     let table = Table::read(kernel).unwrap_or_default();
@@ -123,6 +153,8 @@ pub fn busy(kernel: &Kernel, dir: &Path, id: u64) -> String {
             "{dir} has other mounts on it ({}); unmount those first",
             on_top.join(", ")
         )
+    } else if let Some(user) = kernels_user(kernel, &places) {
+        format!("{dir} is in use by the kernel: {user}")
     } else {
         format!(
             "{dir} is in use by the kernel or by a process that cannot be seen from here: a loop \

@@ -9,10 +9,11 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use nix::libc::{EBUSY, EINVAL, ENOENT, ENOSPC, ESTALE};
 use nix::mount::MsFlags;
 
+use crate::failed_step::FailedStep;
 use crate::host::{Command, Effect, Host, Kernel, Lock};
 use crate::names::Shown;
 
@@ -25,7 +26,8 @@ pub const REPLACE: &str = "replace-alone";
 
 pub fn unmount(host: &Host, dir: &Path) -> Result<io::Result<()>> {
     let command = Command::myself(UNMOUNT, Effect::Writes, host.limits.mount);
-    run(host, command.operand(dir)).with_context(|| format!("unmounting {}", dir.shown()))
+    run(host, command.operand(dir))
+        .map_err(|error| FailedStep::Unmount.of(host, error, format!("unmounting {}", dir.shown())))
 }
 
 /// Binds the mount with this id, which is at `from`, to `to`, with these flags and no others.

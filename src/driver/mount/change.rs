@@ -4,6 +4,7 @@ use super::advice::{busy, has_unknown_features, too_many_mounts, twin, unwritabl
 use super::alone;
 use super::source::Source;
 use super::table::{Row, Table, mounted_at};
+use crate::failed_step::FailedStep;
 use crate::host::{Command, Host, Kernel, KernelLog, Lock, ToolError};
 use crate::names::{FsType, Shown};
 use anyhow::{Context, Error, Result, anyhow, bail};
@@ -43,7 +44,7 @@ pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Re
     let Err(error) = host.run(&command.device(node).operand(dir)) else {
         return require_mounted(host, source, dir);
     };
-    let said = log.about(&format!("dm-{}", source.number.minor));
+    let said = log.about(&format!("dm-{}", source.number.minor), fs.as_str());
     // Counted before the undo, which may end a mount.
     let too_many = is_full(&error).then(|| too_many_mounts(host.kernel));
     let advice = too_many.flatten().or_else(|| advice(source, &error, &said));
@@ -52,10 +53,8 @@ pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Re
         error = error.context(format!("the kernel says \"{said}\""));
     }
     let error = host.after_undo(error, || ensure_unmounted(host, dir));
-    let error = error.context(format!(
-        "mounting {id} on {} (see also `dmesg`)",
-        dir.shown()
-    ));
+    let doing = format!("mounting {id} on {} (see also `dmesg`)", dir.shown());
+    let error = FailedStep::Mount.of(host, error, doing);
     Err(match advice {
         Some(advice) => error.context(advice),
         None => error,
@@ -101,13 +100,13 @@ fn require_mounted(host: &Host, source: &Source, dir: &Path) -> Result<()> {
     };
     let is_unwritable = !source.read_only && row.is_some_and(Row::is_filesystem_read_only);
     let error = if let Some(difference) = difference {
-        anyhow!(
+        FailedStep::Mount.error(format!(
             "{} is not what is mounted at {} now: {difference} meanwhile; repeat the call",
             source.id,
             dir.shown()
-        )
+        ))
     } else if is_unwritable {
-        unwritable(source)
+        FailedStep::Mount.error(unwritable(source))
     } else {
         return Ok(());
     };
@@ -173,7 +172,8 @@ pub fn bind(host: &Host, from: &Row, dir: &Path, flags: MsFlags, lock: &Lock) ->
         alone::bind(host, (at, from.id), dir, flags, lock)?
     };
     let bound = bound.map_err(|error| explained(host.kernel, error));
-    bound.with_context(|| format!("binding {} to {}", at.shown(), dir.shown()))
+    let doing = || format!("binding {} to {}", at.shown(), dir.shown());
+    bound.map_err(|error| FailedStep::Mount.of(host, error, doing()))
 }
 
 /// The error of a bind, with an explanation if the kernel's code has several meanings.
@@ -197,7 +197,8 @@ pub fn restrict(host: &Host, row: &Row, dir: &Path, flags: MsFlags, lock: &Lock)
             _ => Error::from(e),
         })
     });
-    replaced.with_context(|| format!("setting the flags of the mount at {}", dir.shown()))
+    let doing = || format!("setting the flags of the mount at {}", dir.shown());
+    replaced.map_err(|error| FailedStep::Mount.of(host, error, doing()))
 }
 
 /// Unmounts `dir` until nothing is mounted there. Succeeds also if the directory is missing or is no mount point, since
@@ -215,16 +216,19 @@ pub fn ensure_unmounted(host: &Host, dir: &Path) -> Result<()> {
             Err(e) if matches!(e.raw_os_error(), Some(EINVAL | ENOENT)) => {}
             Err(e) if e.raw_os_error() == Some(EBUSY) => match patience.checked_sub(1) {
                 Some(left) if !kernel.pause(PAUSE) => patience = left,
-                _ => bail!(busy(kernel, dir, id)),
+                _ => return Err(FailedStep::Unmount.error(busy(kernel, dir, id))),
             },
-            Err(e) => return Err(e).with_context(|| format!("unmounting {}", dir.shown())),
+            Err(e) => {
+                let doing = format!("unmounting {}", dir.shown());
+                return Err(FailedStep::Unmount.of(host, e.into(), doing));
+            }
         }
     }
-    bail!(
+    Err(FailedStep::Unmount.error(format!(
         "{} still has a mount after {MOST_STACKED} were taken off; see `findmnt {}`",
         dir.shown(),
         dir.quoted()
-    )
+    )))
 }
 
 /// Makes `dir` and its missing parents, as kubelet does before it calls.

@@ -254,9 +254,14 @@ impl Device {
     /// How the kernel reacted to an error in this device's filesystem. `mounts`: the filesystem's mounts. `None`: no
     /// error is seen. Reads no disk: a disk that hangs would block the call.
     pub fn failure(&self, kernel: &Kernel, mounts: &[&Row]) -> Option<Failure> {
-        // A mount in kubelet's directories comes first: these directories are on no network server that could hang.
+        let first = mounts.first()?;
+        // Only a mount in kubelet's directories is opened: these are on no network server that could hang. A mount of the
+        // host is refused as such.
         let is_kubelets = |row: &&&Row| KubeletPath::of(&row.mount_point) != KubeletPath::Other;
-        let first = mounts.iter().find(is_kubelets).or(mounts.first())?;
+        let kubelets = mounts.iter().find(is_kubelets);
+        let has_shut_down = |row: &&Row| {
+            is_shut_down(kernel, &row.mount_point, row.id).then_some(Failure::ShutDown)
+        };
         let is_made_read_only =
             |row: &&Row| !row.is_mount_read_only() && row.is_filesystem_read_only();
         if mounts.iter().any(is_made_read_only) {
@@ -265,7 +270,7 @@ impl Device {
         let is_ext = first.fs_type.starts_with("ext");
         match is_ext.then(|| self.has_ext_errors(kernel)).flatten() {
             Some(has_errors) => has_errors.then_some(Failure::Errors),
-            None => is_shut_down(kernel, &first.mount_point, first.id).then_some(Failure::ShutDown),
+            None => kubelets.and_then(has_shut_down),
         }
     }
 

@@ -6,8 +6,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
+use crate::failed_step::FailedStep;
 use crate::host::holders::{self, Process, name_them};
 use crate::host::trust::require_roots;
 use crate::host::{Kernel, Lock};
@@ -67,10 +68,10 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
             return Err(Busy(held(path, &holders::of_file(kernel, path))).into());
         }
         if kernel.pause(pause) {
-            bail!(
-                "the driver was told to stop while it waited for {}",
-                path.shown()
-            );
+            let path = path.shown();
+            return Err(FailedStep::Stopped.error(format!(
+                "the driver was told to stop while it waited for {path}"
+            )));
         }
         pause = pause.saturating_mul(2).min(Duration::from_millis(250));
     }

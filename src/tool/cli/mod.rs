@@ -141,7 +141,7 @@ fn call_out(args: &[OsString], words: &[OsString]) -> Printed {
     let is_by_hand = calls::is_by_hand(words);
     let is_a_persons = is_by_hand || std::io::stderr().is_terminal();
     if is_a_persons && by_hand::needs_root(words) && !nix::unistd::geteuid().is_root() {
-        let reply = Reply::failure(&anyhow!("not root: only root can do that; use sudo"));
+        let reply = Reply::failure(&anyhow!("not root: only root can do that; use sudo"), None);
         return Printed {
             code: USAGE,
             ..Printed::text(format!("{}\n", reply.to_json()))

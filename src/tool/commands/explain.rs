@@ -6,25 +6,24 @@ use anyhow::{Result, bail};
 use strum::IntoEnumIterator;
 
 use crate::output::{Printed, indented, width};
+use driver::failed_step::FailedStep;
 use driver::names::nearest;
 use driver::volume::Word;
 
-/// A word that says why a mount would fail. Each has a heading in docs/on-call.md.
+/// A word that says why a mount would fail, or a call did. Each has a heading in docs/on-call.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
     Refusal(Word),
-    NoTool,
-    Fsck,
     NotLookedAt,
+    Step(FailedStep),
 }
 
 impl Topic {
     pub fn word(self) -> &'static str {
         match self {
             Self::Refusal(word) => word.into(),
-            Self::NoTool => "no-tool",
-            Self::Fsck => "fsck",
             Self::NotLookedAt => "not-looked-at",
+            Self::Step(step) => step.into(),
         }
     }
 
@@ -32,15 +31,22 @@ impl Topic {
     fn text(self) -> &'static str {
         match self {
             Self::Refusal(word) => word.text(),
-            Self::NoTool => include_str!("../../driver/volume/decide/words/no-tool.md"),
-            Self::Fsck => include_str!("../../driver/volume/decide/words/fsck.md"),
             Self::NotLookedAt => include_str!("../../driver/volume/decide/words/not-looked-at.md"),
+            Self::Step(step) => step.text(),
         }
     }
 
-    fn all() -> impl Iterator<Item = Self> {
+    fn of_refusals() -> impl Iterator<Item = Self> {
         let refusals = Word::iter().map(Self::Refusal);
-        refusals.chain([Self::NoTool, Self::Fsck, Self::NotLookedAt])
+        refusals.chain([Self::NotLookedAt])
+    }
+
+    fn of_steps() -> impl Iterator<Item = Self> {
+        FailedStep::iter().map(Self::Step)
+    }
+
+    fn all() -> impl Iterator<Item = Self> {
+        Self::of_refusals().chain(Self::of_steps())
     }
 
     /// Parses a word, with or without its brackets.
@@ -102,14 +108,24 @@ mod tests {
     use super::*;
     use std::fs;
 
+    /// The page, with the headings of these words in the place of those after `section`.
+    fn with_words(page: &str, section: &str, topics: impl Iterator<Item = Topic>) -> String {
+        let (before, rest) = page.split_once(section).unwrap();
+        let (head, rest) = rest.split_once("\n### ").unwrap();
+        let (_, after) = rest.split_once("\n## ").unwrap();
+        let texts = topics.map(|one| format!("### {}\n\n{}\n", one.word(), one.text()));
+        format!(
+            "{before}{section}{head}\n{}## {after}",
+            texts.collect::<String>()
+        )
+    }
+
     #[test]
     fn the_page_for_who_is_on_call_has_the_texts_of_all_messages() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/on-call.md");
         let page = fs::read_to_string(path).unwrap();
-        let (before, rest) = page.split_once("\n### ").unwrap();
-        let (_, after) = rest.split_once("\n## ").unwrap();
-        let sections = Topic::all().map(|one| format!("### {}\n\n{}\n", one.word(), one.text()));
-        let want = format!("{before}\n{}## {after}", sections.collect::<String>());
+        let want = with_words(&page, "\n## 3. ", Topic::of_refusals());
+        let want = with_words(&want, "\n## 4. ", Topic::of_steps());
         if std::env::var_os("FLEXVOLUME_LVM_WRITE").is_some() {
             return fs::write(path, want).unwrap();
         }
@@ -123,6 +139,7 @@ mod tests {
     #[test]
     fn a_word_is_found_and_a_mistyped_one_gets_a_suggestion() {
         for topic in Topic::all() {
+            // No two words are the same.
             assert_eq!(Topic::parse(topic.word()).unwrap(), topic);
             let said = run(Some(topic)).stdout;
             let lines = said.lines().count();

@@ -1,6 +1,7 @@
 //! The call-outs: their replies, the processes that they start, their order, and how they end.
 
 mod each;
+mod ended;
 mod failed_growth;
 mod growth;
 mod hangs;

@@ -204,7 +204,7 @@ fn a_driver_that_is_told_to_stop_waits_for_no_disk() {
         drop(until);
         reply.is_failure(&[
             "because the driver was told to stop",
-            "undoing it failed too",
+            "undoing a step failed too",
         ]);
         eventually("the end of the unmount", || seen(&volume) == 0);
         node.configure(Mode::MountOnly, "");

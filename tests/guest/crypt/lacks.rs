@@ -13,7 +13,7 @@ fn each_command_judges_a_key_file_as_the_mount_does() {
     for (content, words) in [
         (Some(""), "it is empty"),
         (Some(&*long), "it is longer than 64 KiB"),
-        (None, "it is not a file"),
+        (None, "it is not a regular file"),
     ] {
         let key = if let Some(content) = content {
             written(file, content, 0o600);

@@ -50,8 +50,16 @@ fn a_busy_volume_stays_mounted_and_each_process_is_named() {
     let image = format!("{at}/image");
     run("truncate", &["-s", "1M", &image]);
     let device = run("losetup", &["--find", "--show", &image]);
-    refused(&["in use by the kernel", "losetup"]);
-    run("losetup", &["--detach", &device]);
+    let detach = format!("losetup --detach {device}");
+    refused(&["in use by the kernel", &image, &detach]);
+    sh(&detach);
+    let swap = format!("{at}/swap");
+    bash(&format!(
+        "dd if=/dev/zero of={swap} bs=1M count=1 status=none; chmod 600 {swap}; mkswap -q {swap}; swapon {swap}"
+    ));
+    let off = format!("swapoff {swap}");
+    refused(&["in use by the kernel", &off]);
+    sh(&off);
 
     let below = precreated(dir.join("below"));
     run("mount", &["-t", "tmpfs", "none", text(&below)]);

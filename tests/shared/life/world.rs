@@ -75,7 +75,7 @@ pub fn word(reply: &Reply) -> &str {
     let word = inside.and_then(|text| Some(text.rsplit_once('[')?.1));
     match word {
         // The driver began to create a volume, and lvcreate failed.
-        None if reply.message.contains("lvmlockd does not run on this one") => "no-locks",
+        _ if reply.message.contains("lvmlockd does not run on this one") => "no-locks",
         word => word.unwrap_or_default(),
     }
 }

@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, bail};
 
+use crate::crypt::modules_are_gone;
+use crate::failed_step::{FailedStep, has_own_words};
 use crate::fs;
-use crate::host::Lock;
-use crate::lvm::{self, Found, Volume};
-use crate::names::{Bytes, Shown};
+use crate::host::{Kernel, Lock};
+use crate::lvm::{self, Found, Mapped, Volume};
+use crate::names::{Bytes, LvId, Shown};
 use crate::volume::decide::{Decision, Reason, Refusal, is_known_inactive, repair_pool};
 use crate::volume::device::Device;
 use crate::volume::job::Job;
@@ -177,7 +179,7 @@ impl Job<'_> {
                 return Err(Refusal::of(id, reason).into());
             }
         }
-        activated.map_err(|error| not_activated(&volume, error))?;
+        activated.map_err(|error| not_activated(host.kernel, &volume, error))?;
         self.wait_for_device().map(|()| None)
     }
 
@@ -190,24 +192,26 @@ impl Job<'_> {
         let started = Instant::now();
         while Device::find(kernel, id)?.is_none() {
             if !is_in_kernel(kernel, id) {
-                bail!(
+                return Err(FailedStep::Activation.error(format!(
                     "LVM did not activate {id}: see whether `volume_list` of lvm.conf leaves it out (`lvmconfig \
                      activation/volume_list`). If there is no such list, `lvm tags` shows the host's tags, and LVM \
                      activates only volumes with these: set `volume_list = [ \"@*\", \"{}\" ]`, in which \"@*\" \
                      stands for these tags",
                     id.vg()
-                );
+                )));
             }
             if started.elapsed() >= most {
-                bail!(
+                return Err(FailedStep::Activation.error(format!(
                     "LVM activated {id}, but {0} is missing, or is a plain file (`ls -l {0}`), which you can remove; make \
                      it with `vgmknodes {1}`, and see that udevd runs and that the driver sees the host's /dev",
                     id.device().shown(),
                     id.vg()
-                );
+                )));
             }
             if kernel.pause(Duration::from_millis(20)) {
-                bail!("the driver was told to stop while it waited for udev to show {id}");
+                let text =
+                    format!("the driver was told to stop while it waited for udev to show {id}");
+                return Err(FailedStep::Stopped.error(text));
             }
         }
         Ok(())
@@ -216,8 +220,22 @@ impl Job<'_> {
 
 /// Adds advice to the error of an activation. A killed lvcreate may leave a thin volume that is in LVM's metadata but
 /// not in its pool, or a RAID volume that is not ready.
-fn not_activated(volume: &Volume, error: Error) -> Error {
+fn not_activated(kernel: &Kernel, volume: &Volume, error: Error) -> Error {
+    if !has_own_words(&error) {
+        return error;
+    }
     let id = &volume.id;
+    // LVM's words for a helper that cannot be run: lvm2 lib/misc/lvm-exec.c.
+    let said = format!("{error:#}");
+    if said.contains("execvp failed") || said.contains("(status:127)") {
+        return error.context(format!(
+            "LVM could not run the program that checks the metadata of {id}'s pool or cache: install it \
+             (thin-provisioning-tools). Nothing is known to be damaged: repair nothing"
+        ));
+    }
+    if let Some(gone) = modules_are_gone(kernel).filter(|_| said.contains("ioctl")) {
+        return error.context(format!("LVM's words follow. {gone}"));
+    }
     if volume.record.new {
         return error.context(format!(
             "the tag of {id} says that nobody has used it yet. If lvcreate was cut short just now (`lvs -o lv_time {id}` \
@@ -233,6 +251,11 @@ fn not_activated(volume: &Volume, error: Error) -> Error {
              (\"activating\"). If they ask for a repair of the thin pool {pool}, end the pods of its volumes, and run `{}`",
             repair_pool(&pool)
         )),
+        None if volume.cache() == Some("cache") && !parts_left(kernel, id).is_empty() => error.context(format!(
+            "an activation of {id} that was cut off, or somebody, has left parts of its cache active: if no LVM command \
+             is at work, run `lvchange -an {}`",
+            parts_left(kernel, id).join(" ")
+        )),
         // LVM runs cache_check on the cache's metadata, too. If that fails, LVM may leave a part of the cache active,
         // and then names only that part at the next try.
         None if volume.cache() == Some("cache") => error.context(format!(
@@ -243,6 +266,22 @@ fn not_activated(volume: &Volume, error: Error) -> Error {
         )),
         None => error,
     }
+}
+
+/// The active parts of the cache of a volume that is not active itself, as LVM's commands take them.
+fn parts_left(kernel: &Kernel, id: &LvId) -> Vec<String> {
+    const PARTS: [&str; 4] = ["_corig", "_cvol", "_cdata", "_cmeta"];
+    let vg = id.vg();
+    let group = LvId::new(vg.clone(), id.lv().clone()).dm_name();
+    let group = group
+        .strip_suffix(&id.lv().as_str().replace('-', "--"))
+        .unwrap_or_default();
+    let names = Mapped::all(kernel)
+        .into_iter()
+        .filter_map(|one| one.name(kernel));
+    let parts = names.filter(|name| PARTS.iter().any(|part| name.ends_with(part)));
+    let parts = parts.filter_map(|name| Some(name.strip_prefix(group)?.replace("--", "-")));
+    parts.map(|lv| format!("{vg}/{lv}")).collect()
 }
 
 /// Resumes the volume, under its lock, if a killed lvextend left it suspended. Fails if the volume is suspended after

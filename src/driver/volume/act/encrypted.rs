@@ -6,6 +6,7 @@ use anyhow::{Context, Error, Result, anyhow, bail};
 
 use crate::config::Config;
 use crate::crypt::{self, HEADER_SIZE, Header, require_dm_crypt};
+use crate::failed_step::FailedStep;
 use crate::host::{Host, Lock, ToolError, leave_no_core, own_name};
 use crate::names::{Bytes, Shown};
 use crate::options::Passphrase;
@@ -57,7 +58,9 @@ impl Job<'_> {
     /// making. `None`: the header gets a new UUID.
     pub fn new_header(&self, uuid: Option<&str>) -> Result<NewHeader> {
         let id = self.subject.id;
-        require_dm_crypt(self.subject.host.kernel).with_context(|| format!("encrypting {id}"))?;
+        require_dm_crypt(self.subject.host).map_err(|error| {
+            FailedStep::LuksFormat.of(self.subject.host, error, format!("encrypting {id}"))
+        })?;
         let key = self.key()?;
         let new = || self.subject.host.kernel.new_uuid();
         let uuid = uuid.map_or_else(
@@ -99,7 +102,7 @@ pub fn open(job: &Job, seen: &mut Look, read_only: bool, lock: &Lock) -> Result<
 /// record the UUID of its LUKS2 header.
 fn not_opened(subject: Subject, device: &Device, is_made: bool, error: Error) -> Error {
     let Subject { host, id, .. } = subject;
-    let error = match require_dm_crypt(host.kernel) {
+    let error = match require_dm_crypt(host) {
         Ok(()) => error,
         Err(lacking) => error.context(lacking),
     };
@@ -127,7 +130,7 @@ pub fn format(
 ) -> Result<(Pinned, Permit)> {
     let Subject { host, config, id } = job.subject;
     let permit = crypt::format(host, &config.luks, permit, &on.node, uuid, &key.0, lock)
-        .with_context(|| format!("encrypting {id}"))?;
+        .map_err(|error| FailedStep::LuksFormat.of(host, error, format!("encrypting {id}")))?;
     let refuse = |reason| Refusal::of(id, reason);
     let header = crypt::header_of(host, (&on.file, &on.device.path))?;
     require_header(uuid, header.as_ref()).map_err(refuse)?;
@@ -181,11 +184,11 @@ pub fn require_fit(subject: Subject, inside: &Device, size: Bytes) -> Result<()>
     let begins = crypt::table_of(host, inside.number)?.offset;
     let needs = needs(begins.unwrap_or(HEADER_SIZE.get()));
     if needs > size {
-        bail!(
+        return Err(FailedStep::Growth.error(format!(
             "{id} was reduced while it was open: {has} are in use inside. Nothing was written. Extend it again \
              (`lvextend --size {}b {id}`) before its pods end, or what is behind its end is lost",
             needs.get()
-        );
+        )));
     }
     Ok(())
 }
@@ -204,10 +207,10 @@ pub fn require_filled(subject: Subject, volume: &Device, inside: &Device) -> Res
     // Another program than the driver may have made a larger header.
     let begins = crypt::table_of(host, inside.number)?.offset;
     if unused >= begins.unwrap_or_default().saturating_add(SECTOR) {
-        bail!(
+        return Err(FailedStep::Growth.error(format!(
             "cryptsetup said that it made the device inside {id} as large as its volume, but that device has {has} of \
              {size}. Look in `dmesg` for the cause. The volume is large enough, and a repeated call resizes that device"
-        );
+        )));
     }
     Ok(())
 }
@@ -243,13 +246,12 @@ pub(super) fn close_unused(subject: Subject, lock: &Lock) -> Result<()> {
     seen.facts.openers = Some(seen.users()?);
     let holder = users(&seen.facts).into_iter().next();
     let error = anyhow!(error);
-    Err(match holder {
+    let error = match holder {
         Some(holder) => error.context(Reason::from(holder).message(id)),
         None => error,
-    }
-    .context(format!(
-        "{id} is not mounted any more, but stays open and can be read"
-    )))
+    };
+    let doing = format!("{id} is not mounted any more, but stays open and can be read");
+    Err(FailedStep::Close.of(host, error, doing))
 }
 
 /// Closes the encrypted volumes that killed calls left open. Leaves a volume to another call that works on it.

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Error, Result};
 
 use super::growth::grow_filesystem;
+use crate::failed_step::{FailedStep, has_own_words};
 use crate::fs::{self, IF_E2FSCK_IS_OLD};
 use crate::host::holders::name_them;
 use crate::host::{Lock, ToolError};
@@ -72,7 +73,7 @@ impl FirstMount<'_> {
         if how.check {
             let all = how.grow == Grow::Before;
             fs::check(host, node, all, self.lock)
-                .map_err(|error| Error::from(error).context(self.if_check_fails()))?;
+                .map_err(|error| self.not_checked(error.into()))?;
         }
         if how.grow == Grow::Before
             && let Err(error) = self.grow(None)
@@ -93,23 +94,27 @@ impl FirstMount<'_> {
         grow_filesystem(subject, fs, &self.on, (self.dir, mount), self.lock)
     }
 
-    /// What to do if e2fsck fails. On a broken RAID, e2fsck takes unreadable parts for errors of the filesystem, and a
-    /// repair would write there.
-    fn if_check_fails(&self) -> String {
+    /// The error of a failed e2fsck, with what to do if e2fsck itself says why. On a broken RAID, e2fsck takes unreadable
+    /// parts for errors of the filesystem, and a repair would write there.
+    fn not_checked(&self, error: Error) -> Error {
         let Volume { id, health, .. } = &self.volume;
-        if !health.is_empty() {
-            return format!(
+        let repair = by_hand(id, &self.on.node, "e2fsck -f");
+        let doing = if !has_own_words(&error) {
+            format!("checking the filesystem of {id}")
+        } else if !health.is_empty() {
+            format!(
                 "checking the filesystem of {id}, of which LVM says \"{health}\": what e2fsck finds may come from its \
                  disks. Do not repair the filesystem before they are well (`lvs -a -o +devices,lv_health_status {}`, \
                  `dmesg`)",
                 id.vg()
-            );
-        }
-        let repair = by_hand(id, &self.on.node, "e2fsck -f");
-        format!(
-            "checking the filesystem of {id}; {IF_E2FSCK_IS_OLD}; if the filesystem has errors, save what is needed and \
-             repair it with {repair}"
-        )
+            )
+        } else {
+            format!(
+                "checking the filesystem of {id}; {IF_E2FSCK_IS_OLD}; if the filesystem has errors, save what is needed \
+                 and repair it with {repair}"
+            )
+        };
+        FailedStep::Fsck.of(self.job.subject.host, error, doing)
     }
 
     fn is_recorded_first(&self) -> bool {

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
+use crate::failed_step::FailedStep;
 use crate::fs;
 use crate::host::Lock;
 use crate::names::{Bytes, FsType};
@@ -25,7 +26,13 @@ pub fn grow_filesystem(
     let Subject { host, id, .. } = subject;
     let shown = || host.kernel.space(dir, mount?).ok().map(|space| space.bytes);
     let before = shown();
-    fs::grow(host, fs, &on.node, dir, lock)?;
+    fs::grow(host, fs, &on.node, dir, lock).map_err(|error| {
+        FailedStep::Growth.of(
+            host,
+            error.into(),
+            format!("growing the {fs} filesystem of {id}"),
+        )
+    })?;
     let after = shown();
     if before
         .zip(after)
@@ -38,11 +45,11 @@ pub fn grow_filesystem(
     let device = on.device.size(host.kernel)?;
     match found.filter(|found| found.has_room(after, device.get())) {
         None => Ok(()),
-        Some(found) => bail!(
+        Some(found) => Err(FailedStep::Growth.error(format!(
             "the tool that grows {fs} said that it succeeded, but the {fs} of {id} has {} of the {} of its device. \
              Look in `dmesg` for the cause. The volume is large enough, and the next mount grows its filesystem",
             Bytes::new(found.covers(after)),
             device
-        ),
+        ))),
     }
 }

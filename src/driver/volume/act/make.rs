@@ -1,10 +1,11 @@
 //! Makes a filesystem where [`decide`](crate::volume::decide::decide) has said so. Nothing else runs an mkfs, or a
 //! luksFormat, that writes to a volume.
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Error, Result, bail};
 
 use super::encrypted::{self, NewHeader};
 use crate::crypt::HEADER_SIZE;
+use crate::failed_step::{FailedStep, has_own_words};
 use crate::fs::{self, Family};
 use crate::host::{Lock, ToolError};
 use crate::lvm::{Tags, Volume, making_in_luks_tag, making_tag, retag};
@@ -170,13 +171,16 @@ impl<'a> Begun<'a> {
         let (fs, id) = (self.fs, &self.device.id);
         let host = self.job.subject.host;
         let made = fs::superblock_of_new(host, (&on.file, &on.device.path))
-            .with_context(|| format!("looking at the {fs} that was made on {id}"))?
+            .map_err(|error| {
+                let doing = format!("looking at the {fs} that was made on {id}");
+                FailedStep::Mkfs.of(host, error, doing)
+            })?
             .filter(|made| made.family == Family::of(fs) && !made.in_progress)
-            .with_context(|| {
-                format!(
+            .ok_or_else(|| {
+                FailedStep::Mkfs.error(format!(
                     "mkfs.{fs} said that it succeeded, but {id} does not hold {fs}; see the kernel's log for write \
                      errors"
-                )
+                ))
             })?;
         let uuid = made.uuid;
         let filesystem = Filesystem { fs, uuid };
@@ -197,15 +201,17 @@ fn write(job: &Job, on: Pinned, permit: Permit, again: bool, lock: &Lock) -> Res
     let more = config.mkfs_options(id.vg(), fs);
     let made = fs::mkfs(host, permit, &on.node, &more, again, lock).map_err(Error::from);
     let made = made.map_err(|error| {
-        if !has_refused(&error) {
-            return error;
-        }
-        error.context(format!(
-            "if it is too small, `lvextend` {id}: its option `size` counts only when it is made, and a LUKS2 header \
-             takes {HEADER_SIZE} of that"
-        ))
+        let error = if has_own_words(&error) {
+            error.context(format!(
+                "if it is too small, `lvextend` {id}: its option `size` counts only when it is made, and a LUKS2 header \
+                 takes {HEADER_SIZE} of that"
+            ))
+        } else {
+            error
+        };
+        FailedStep::Mkfs.of(host, error, format!("making {fs} on {id}"))
     });
-    made.with_context(|| format!("making {fs} on {id}"))?;
+    made?;
     Ok(on)
 }
 

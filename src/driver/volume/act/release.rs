@@ -27,7 +27,7 @@ pub fn release_named(host: &Host, config: &Config, volume: &str, asked: bool) ->
     {
         match lvm::tagged(host, &lvm::volume_tag(&name)) {
             // Other nodes may wait for the volume.
-            Err(error) if lvm::has_lvmlockd(host) => return Err(error),
+            Err(error) if lvm::is_any_shared(host.kernel) => return Err(error),
             Err(error) => host.log.about("left-active", &format!("{error:#}")),
             Ok(found) => ids.extend(found.into_iter().map(|volume| volume.id)),
         }
@@ -60,9 +60,20 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
     if !(asked || may_be_shared) || Look::idle(subject)?.is_none() {
         return Ok(());
     }
-    let volume = match may_be_shared.then(|| lvm::find(host, id)).transpose()? {
+    let found = match may_be_shared.then(|| lvm::find(host, id)).transpose() {
+        // The volume is unmounted, and its pod must be able to end while LVM is silent.
+        Err(error) if !lvm::is_shared(kernel, id.vg()) => {
+            host.log.about("left-active", &format!("{error:#}"));
+            return Ok(());
+        }
+        found => found?,
+    };
+    let volume = match found {
         Some(lvm::Found::Volume(volume)) if volume.lock.is_some() => Some(volume),
-        _ => None,
+        Some(
+            lvm::Found::Volume(_) | lvm::Found::Hidden | lvm::Found::NoVolume | lvm::Found::NoGroup,
+        )
+        | None => None,
     };
     let device = Device::find(kernel, id)?;
     let target = match (&volume, &device) {

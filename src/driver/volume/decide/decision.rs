@@ -67,8 +67,10 @@ impl Decision {
     /// Whether the call ends with this decision: nothing more is looked at or done, so no lock is needed.
     pub fn needs_no_lock(&self) -> bool {
         match self {
-            Self::Ready | Self::Refuse(_) => true,
-            Self::Look(_)
+            // While another call makes or opens a LUKS2 header, cryptsetup may have a device of its own on the volume.
+            // Under the lock there is none.
+            Self::Refuse(Reason::PartOfDevice { .. })
+            | Self::Look(_)
             | Self::Extend(_)
             | Self::Create(_)
             | Self::Activate
@@ -78,6 +80,7 @@ impl Decision {
             | Self::Mount(_)
             | Self::Open { .. }
             | Self::Make { .. } => false,
+            Self::Ready | Self::Refuse(_) => true,
         }
     }
 

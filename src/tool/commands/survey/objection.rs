@@ -5,6 +5,7 @@ use super::look::Request;
 use super::verdict::Outcome;
 use crate::commands::explain::Topic;
 use driver::crypt::{require_dm_crypt, require_key_file};
+use driver::failed_step::FailedStep;
 use driver::fs::{self, Condition, IF_E2FSCK_IS_OLD};
 use driver::host::Host;
 use driver::names::Shown;
@@ -48,12 +49,12 @@ fn lack(subject: Subject, options: Option<&Options>, decision: &Decision) -> Opt
     for tool in tools.into_iter().chain(mkfs) {
         if let Some(why) = host.tools.lacks(&tool) {
             let words = format!("{id} cannot be mounted: {why}");
-            return Some(Outcome::Tried(Topic::NoTool, words));
+            return Some(Outcome::Tried(Topic::Step(FailedStep::NoTool), words));
         }
     }
-    if let (true, Err(lack)) = (is_encrypted, require_dm_crypt(host.kernel)) {
+    if let (true, Err(lack)) = (is_encrypted, require_dm_crypt(host)) {
         let words = format!("{id} cannot be mounted: {lack}");
-        return Some(Outcome::Tried(Topic::NoTool, words));
+        return Some(Outcome::Tried(Topic::Step(FailedStep::NoTool), words));
     }
     let has_secret = options.is_some_and(|options| options.passphrase.is_some());
     let key = config
@@ -85,7 +86,7 @@ fn tried(host: &Host, facts: &Facts, decision: &Decision) -> Option<Outcome> {
                 "checking the filesystem of {id}; {IF_E2FSCK_IS_OLD}; if the filesystem has errors, `e2fsck -n {path}` \
                  lists them: {error}"
             );
-            Some(Outcome::Tried(Topic::Fsck, words))
+            Some(Outcome::Tried(Topic::Step(FailedStep::Fsck), words))
         }
     }
 }
