@@ -194,7 +194,7 @@ refusals! {
     snapshot_full {
         prepare: "lvrename -qq $vg data origin; lvcreate -qq -y -s -n data -L 4m $vg/origin
             dd if=/dev/urandom of=${dev%data}origin bs=1M count=8 conv=fsync status=none",
-        undo: "told lvremove; lvcreate -qq -y -W y -n data -L 32m $vg",
+        undo: "told lvremove; lvcreate -qq -y -W y -n data -L 32m $vg; blkdiscard -z $dev",
     }
     merge_waits {
         prepare: "mkfs.ext4 -q $dev; mount -o noinit_itable $dev $dir; lvcreate -qq -y -s -n earlier -L 8m $vg/data
@@ -332,7 +332,7 @@ refusals! {
         prepare: "mkfs.ext4 -q $dev; printf key > /run/refusals.key; chmod 600 /run/refusals.key",
         config: "[volume_group.not-encrypted]\nencryption = 'luks2'\n[encryption]\nkey_file = '/run/refusals.key'
             pbkdf_memory = '32k'\npbkdf_iterations = 4",
-        undo: "told lvremove; lvcreate -qq -y -W y -n data -L 32m $vg",
+        undo: "told lvremove; lvcreate -qq -y -W y -n data -L 32m $vg; blkdiscard -z $dev",
     }
     no_key {
         config: "[volume_group.no-key]\nencryption = 'luks2'",
