@@ -1,5 +1,6 @@
 //! Finds the kubelets that run on this host, and their settings.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -74,7 +75,7 @@ fn configs(kernel: &Kernel, line: &str) -> Vec<String> {
         .collect();
     if let Some(dir) = flag(line, "--config-dir").map(Path::new) {
         let mut names = kernel.list(dir).unwrap_or_default();
-        names.retain(|name| name.ends_with(".conf"));
+        names.retain(|name| Path::new(name).extension() == Some(OsStr::new("conf")));
         names.sort_unstable();
         files.extend(names.iter().map(|name| dir.join(name)));
     }

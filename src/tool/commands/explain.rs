@@ -98,7 +98,8 @@ fn without_links(text: &str) -> String {
         } else {
             ""
         };
-        plain.push_str(&format!(" (docs/{page}{target}){}", rest.replace('[', "")));
+        let words = [" (docs/", page, target, ")", &rest.replace('[', "")];
+        plain.push_str(&words.concat());
     }
     plain
 }

@@ -146,10 +146,16 @@ impl Node {
     /// The JSON that a command for people prints, and the exit code.
     #[track_caller]
     pub fn json(&self, args: &[&str]) -> (Value, i32) {
-        let (said, code) = self.says(&[args, &["--json"]].concat());
+        let args = [args, &["--json"]].concat();
+        let output = assert_cmd::Command::new(self.exe()).args(&args).output();
+        let output = output.unwrap();
+        // A note about the words of the command line goes to standard error.
+        let said = String::from_utf8(output.stdout).unwrap();
+        schema::holds(&args, &said);
+        let json = serde_json::from_str(&said);
         (
-            serde_json::from_str(&said).unwrap_or_else(|e| panic!("{args:?}: {e}: {said}")),
-            code,
+            json.unwrap_or_else(|e| panic!("{args:?}: {e}: {said}")),
+            output.status.code().unwrap(),
         )
     }
 

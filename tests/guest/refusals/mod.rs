@@ -345,7 +345,7 @@ refusals! {
             --key-size 256 --pbkdf-memory 32 --pbkdf-force-iterations 4 --key-file /run/refusals.key $dev"),
         config: KEY,
         asks: &[LUKS2],
-        says: "the cipher aes-cbc-essiv:sha256",
+        says: "keyslots.0.area.encryption",
         undo: "told dd COPY=$dir/copy; answer=YES; told cryptsetup luksHeaderRestore FILE=$dir/header",
     }
     reencryption {

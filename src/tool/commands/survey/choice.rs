@@ -192,7 +192,7 @@ impl Inventory<'_> {
         if !lines.is_empty() && choice.groups.is_empty() && lines.len() == choice.ids.len() {
             bail!("{}", lines.join("\n"));
         }
-        Ok(lines.iter().map(|line| format!("{line}\n")).collect())
+        Ok(lines.into_iter().map(|line| line + "\n").collect())
     }
 
     fn why_unlisted(&self, id: &LvId) -> String {

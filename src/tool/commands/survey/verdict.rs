@@ -18,6 +18,7 @@ pub struct Verdict {
 }
 
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // there is one for each volume
 pub enum Outcome {
     Decided(Decision),
     /// The faults of an ext. The next mount repairs them if `e2fsck -p` can.
