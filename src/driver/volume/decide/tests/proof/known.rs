@@ -1,6 +1,6 @@
 //! What the facts say, written once more for the promises.
 
-use super::super::sample::{layout, table};
+use super::super::sample::{WHOLE, table};
 use crate::crypt::{Header, Layout};
 use crate::lvm::{LeaseState, Volume};
 use crate::mount::Row;
@@ -68,7 +68,7 @@ pub fn has_its_header(facts: &Facts) -> bool {
         |copy: &Result<Layout, String>| copy.as_ref().is_ok_and(|older| older.keyslots.is_empty());
     let is_in_words = |header: &Header| {
         let mut copies = header.layouts.iter();
-        let is_its = |copy: &Result<Layout, String>| *copy == Ok(layout());
+        let is_its = |copy: &Result<Layout, String>| copy.as_ref() == Ok(&*WHOLE);
         copies.next().is_some_and(is_its)
             && copies.all(|copy| is_its(copy) || is_older_without_keys(copy))
     };

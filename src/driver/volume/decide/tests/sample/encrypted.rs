@@ -1,5 +1,7 @@
 //! An encrypted volume: its header, the kernel's table, and the device inside.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, from_str, json};
 
 use crate::crypt::{CIPHER, DmTable, Header, LAYOUT, Layout, layout_of};
@@ -51,10 +53,13 @@ pub fn half_keyless(uuid: &str) -> Content {
     content
 }
 
-/// The layout of a header that luksFormat has made.
+/// The layout of a header that luksFormat has made. Parsed once, since the proof asks for it in each of its cases.
 pub fn layout() -> Layout {
-    layout_of(LAYOUT.as_bytes(), 16 << 10).unwrap()
+    WHOLE.clone()
 }
+
+pub static WHOLE: LazyLock<Layout> =
+    LazyLock::new(|| layout_of(LAYOUT.as_bytes(), 16 << 10).unwrap());
 
 /// The decision to open the volume for writing.
 pub const OPEN: Decision = Decision::Open { read_only: false };
