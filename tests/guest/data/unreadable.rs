@@ -110,7 +110,7 @@ fn a_volume_that_blkid_could_not_read_once_is_not_blank() {
         sh(&format!("{make} {device}"));
         let before = disk.fingerprint();
         println!("{make}");
-        node.refuses_mount(&volume, &["data at byte"]);
+        node.refuses_mount(&volume, &["moment/data is not blank: there is "]);
         assert_eq!(disk.fingerprint(), before);
     }
     assert_eq!(group.tags("data"), "");

@@ -114,9 +114,10 @@ impl Health {
     /// The volume's faults, the worst first. A refusal of the next mount is not among them: see [`Self::refusal`].
     fn faults(&self) -> Vec<Finding> {
         let all = [
+            // LVM calls the state of such a volume unknown.
+            self.outgrown(),
             self.lvm(),
             self.suspended(),
-            self.outgrown(),
             self.failed(),
             self.node(),
             self.lock(),
