@@ -142,8 +142,10 @@ fn a_filesystem_that_blkid_could_not_read_is_found_by_the_second_look() {
 fn errors_that_begin_between_blkid_and_mkfs_stop_the_call() {
     let (disk, group, volume) = Disk::with_data("late", "ext4", 32);
     let fails = disk.failing(Some(0..32 * MIB));
-    // Not zero everywhere: blkid is asked.
+    // Not zero everywhere, and allowed: blkid is asked.
     put(&volume.device(), MIB, b"remains");
+    let allow = ["allow-format", "late/data", "--yes"];
+    Node::new(Mode::MountOnly).prints(&allow, "The next mount", 0);
     let before = disk.fingerprint();
     // After blkid the driver's own reading meets them; or the device's table is taken away: the volume has vanished.
     let vanishes = format!("dmsetup wipe_table {}\n", volume.device());
