@@ -69,7 +69,7 @@ fuzz() {
         # No sanitizer: that needs a nightly compiler, and there is no unsafe code to look at.
         if timed fuzz cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none "$target" \
             "$CACHE/fuzz/$target" "tests/fuzz/seeds/$target" -- -max_total_time="$FUZZ_SECONDS" \
-            ${SEEDS_ONLY:+-runs=0} -timeout=60 -max_len=8192 -print_final_stats=1 > "$DIR/fuzz.log" 2>&1; then
+            -timeout=60 -max_len=8192 -print_final_stats=1 > "$DIR/fuzz.log" 2>&1; then
             grep -E '^stat::(number_of_executed|average_exec|new_units)' "$DIR/fuzz.log"
             passed=$((passed + 1))
         else
@@ -80,9 +80,6 @@ fuzz() {
     PATH=$path
     echo "fuzz $# $passed" >> "$DIR/counts"
 }
-
-# What was found before, and nothing new.
-fuzz_seeds() { SEEDS_ONLY=1 fuzz; }
 
 # mutants [data|changed [REF]|FILE…]: .cargo/mutants.toml says which changes make no difference. What ends in an
 # endless loop is noticed too. fs/tools.rs only runs tools: that is for the guest's tests.
@@ -157,12 +154,4 @@ one_static_executable() {
     echo "$DRIVER: $size bytes of $LARGEST"
     headers=$(readelf --wide --file-header --program-headers --dynamic "$DRIVER") && [ "$size" -lt "$LARGEST" ] &&
         [[ $headers == *"Machine: "*"${1:-}"* ]] && ! grep -E 'INTERP|NEEDED' <<< "$headers"
-}
-
-# The quickstart, as the README has it.
-quickstart() {
-    SUITE='' timed quickstart logged "$DIR/quickstart.log" examples/quickstart.sh > /dev/null || {
-        tail -n 60 "$DIR/quickstart.log"
-        failed quickstart
-    }
 }

@@ -41,7 +41,8 @@ rest() {
     beside kubelet kubelets
     beside plane planes
     AT_ONCE=4
-    MEANWHILE=(bare shared selinux "life here life $LIFE_SECONDS $LIFE_SEED" release quickstart packages "fuzz fuzz_seeds")
+    # `bare` has the quickstart, and fuzzing its own night.
+    MEANWHILE=(bare shared selinux "life here life $LIFE_SECONDS $LIFE_SEED" release packages)
     # shellcheck disable=SC2119 # all cases
     guest
     wait
@@ -73,7 +74,7 @@ full_release() { release twice; }
 # The whole of tests/run.sh on bare Debians, by root and by a user: the quickstart and ten cases there run at each change.
 full_bare() { bare whole; }
 
-# The seeds run at each change.
+# It builds for longer than it runs, and the parsers have tests of their own at each change.
 full_fuzz() { FUZZ_SECONDS=300 fuzz; }
 
 # A quarter of an hour; the tables of `decide` are compared with every case besides.

@@ -26,7 +26,7 @@
 #                                life of both at random, for FLEXVOLUME_LVM_LIFE seconds, 45 unless set otherwise, from
 #                                FLEXVOLUME_LVM_SEED, 1 unless set otherwise
 #   tests/run.sh life [SECONDS [SEED]] a node's life at random, in a guest: pods,
-#                                operators, kills, broken disks, power cuts; 300 seconds. A life that
+#                                operators, kills, broken disks, power cuts; 180 seconds. A life that
 #                                fails is printed as a short list of steps, and its seed plays it again
 #   tests/run.sh bare            what README prints under "Try it", on Debians with nothing but what it asks for:
 #                                the quickstart and ten cases; `bare whole`: all of tests/run.sh, by root and by a user.
