@@ -33,6 +33,12 @@ impl Mark {
         })
     }
 
+    /// Whether the content is an ext, an xfs or a btrfs.
+    pub(super) fn is_of_own_filesystem(&self) -> bool {
+        let mut words = self.what.split(' ');
+        words.any(|word| ["ext", "xfs", "btrfs"].contains(&word))
+    }
+
     /// The command that shows more of the content on `device`.
     pub fn shown_by(&self, device: &Path) -> Option<String> {
         let Self { look, .. } = self;

@@ -44,6 +44,8 @@ pub struct Examination {
     /// The first mark of content, and the first backup superblock of an ext.
     pub mark: Option<Mark>,
     pub backup: Option<Backup>,
+    /// Whether a mark was found that none of the driver's filesystems has.
+    pub is_foreign: bool,
 }
 
 /// What is not zero in the places that were read.
@@ -186,8 +188,9 @@ impl Examination {
             });
             if let Some(found) = Backup::of(bytes, offset) {
                 self.take_backup(found);
-            } else if self.mark.is_none() {
-                self.mark = Mark::of(bytes, offset);
+            } else if let Some(mark) = Mark::of(bytes, offset) {
+                self.is_foreign |= !mark.is_of_own_filesystem();
+                self.mark.get_or_insert(mark);
             }
         }
     }

@@ -168,7 +168,7 @@ impl Look<'_> {
             found = match seen.unreadable {
                 None => fs::probe(host, &node)?,
                 // If one page cannot be read, blkid names nothing, even if no filesystem's probe needs that page.
-                Some(_) if seen.mark.is_none() => fs::probe_filesystems(host, &node)?,
+                Some(_) if !seen.is_foreign => fs::probe_filesystems(host, &node)?,
                 Some(_) => Probed::Nothing,
             };
             let is_whole = matches!(found, Probed::Filesystem(_));
