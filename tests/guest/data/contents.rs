@@ -43,10 +43,10 @@ pub const CONTENTS: &[Content] = &[
     of("UDF", 64, |f, _| tool("mkudffs --blocksize=512", f), &[32 * K, 128 * K, -512]),
     of("HFS+", 64, hfsplus, &[K, -K]),
     of("bcachefs", 64, bcachefs, &[4 * K, 2 * M, -M]),
-    of("squashfs", 64, |f, _| read_only("mksquashfs /etc/lvm OUT -quiet -noappend", f), &[0]),
-    of("ISO 9660", 64, |f, _| read_only("genisoimage -quiet -o OUT /etc/lvm", f), &[32 * K]),
-    of("erofs", 64, |f, _| read_only("mkfs.erofs OUT /etc/lvm", f), &[K]),
-    of("cramfs", 64, |f, _| read_only("mkfs.cramfs /etc/lvm OUT", f), &[0]),
+    of("squashfs", 64, |f, _| read_only("mksquashfs DIR OUT -quiet -noappend", f), &[0]),
+    of("ISO 9660", 64, |f, _| read_only("genisoimage -quiet -o OUT DIR", f), &[32 * K]),
+    of("erofs", 64, |f, _| read_only("mkfs.erofs OUT DIR", f), &[K]),
+    of("cramfs", 64, |f, _| read_only("mkfs.cramfs DIR OUT", f), &[0]),
     of("GPT and an ext4", 64, |f, _| disk_image("gpt", "ext4", f), PARTITIONED),
     of("MBR and an ext4", 64, |f, _| disk_image("dos", "ext4", f), &[0, M + K]),
     of("GPT and an xfs", 400, |f, _| disk_image("gpt", "xfs", f), &[0, 512, M, -512]),
@@ -135,10 +135,13 @@ fn btrfs_without_superblock(file: &str, _size: u64) {
 }
 
 /// An image that is as large as its files.
+/// Makes an image of a directory `DIR`, which has one file of 289 kB.
 fn read_only(line: &str, file: &str) {
     let line = line.replace("OUT", &format!("'{file}.image'"));
+    let line = line.replace("DIR", "/run/contents-source");
     bash(&format!(
-        "{line} > /dev/null 2>&1
+        "mkdir -p /run/contents-source; seq 50000 > /run/contents-source/page
+        {line} > /dev/null 2>&1
         dd if='{file}.image' of='{file}' conv=notrunc status=none
         rm '{file}.image'"
     ));

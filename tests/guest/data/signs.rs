@@ -121,13 +121,13 @@ fn a_volume_that_lvm_has_converted_waits_for_a_word() {
         lvchange -ay turned/data; rm -f /etc/lvm/archive/turned*",
         volume.device()
     ));
-    assert_eq!(group.tags("data"), "");
-    let words = [
-        "its origin origin",
-        "the record of ext4 ",
-        "allow-format turned/data",
-    ];
-    node.refuses_mount(&volume, &words);
+    // LVM 2.03.31 leaves the tags on the volume, too.
+    let held = if group.tags("data").is_empty() {
+        "its origin origin, of which it is a copy, and which has the record of ext4 "
+    } else {
+        "according to its tag"
+    };
+    node.refuses_mount(&volume, &[held, "allow-format turned/data"]);
     // An image that is split from a mirror.
     let disk = disks[0].path();
     sh(&format!(
