@@ -75,6 +75,7 @@ END
     touch "$two/src/new.rs"
     expect 'a dirty checkout is released' refused "not clean" "$two/install/release.sh" --trial "$version" "$two.dirty"
     sed -i 's|^homepage = .*|homepage = "https://x.invalid"|' "$two/Cargo.toml"
+    sed -i "s|^## \[Unreleased\]|## [$version] - 2026-01-01|" "$two/CHANGELOG.md"
     expect 'a placeholder is released' refused "fill in" "$two/install/release.sh" "$version" "$two.dirty"
     rm -rf "$one" "$one.out" "$two" "$two.out"
     exec 8>&-
