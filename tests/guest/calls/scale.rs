@@ -154,9 +154,10 @@ const MORE: usize = 24;
 
 #[test]
 fn a_command_for_people_asks_once_for_all_volumes() {
-    /// Its own system calls for each volume more. A mounted ext has a kernel thread, whose name `metrics` reads when it
-    /// looks for kubelets.
-    const EACH: usize = 135;
+    /// Its own system calls for each volume more: 108 to 128 were seen, since what a process that reads devices answers
+    /// comes in as many pieces as there is time for. A mounted ext has a kernel thread, whose name `metrics` reads when
+    /// it looks for kubelets.
+    const EACH: usize = 170;
     // And the programs that it starts, in any order. Only pvs tells of copies of disks.
     let commands: [(&[&str], &[&str]); 3] = [
         (&["status"], &["exe", "lvs", "pvs", "vgs", "vgs"]),

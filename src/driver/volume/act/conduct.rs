@@ -251,21 +251,27 @@ fn not_activated(kernel: &Kernel, volume: &Volume, error: Error) -> Error {
              (\"activating\"). If they ask for a repair of the thin pool {pool}, end the pods of its volumes, and run `{}`",
             repair_pool(&pool)
         )),
-        None if volume.cache() == Some("cache") && !parts_left(kernel, id).is_empty() => error.context(format!(
-            "an activation of {id} that was cut off, or somebody, has left parts of its cache active: if no LVM command \
-             is at work, run `lvchange -an {}`",
-            parts_left(kernel, id).join(" ")
-        )),
-        // LVM runs cache_check on the cache's metadata, too. If that fails, LVM may leave a part of the cache active,
-        // and then names only that part at the next try.
-        None if volume.cache() == Some("cache") => error.context(format!(
-            "LVM's words follow; if they ask for a manual repair, or name an active part of the cache, see which mode \
-             the cache has (`lvs -o cache_mode,pool_lv {id}`). With writethrough the other disks have all data, and \
-             `lvconvert --uncache {id}` keeps it. With writeback what was not written back is only in the cache: copy \
-             all disks first. docs/on-call.md has more (\"activating\")"
-        )),
+        None if volume.cache() == Some("cache") => error.context(cache_not_activated(kernel, id)),
         None => error,
     }
+}
+
+/// What helps if the volume's cache is not activated. LVM runs cache_check on the cache's metadata. If that fails, or if
+/// lvchange is killed, LVM may leave parts of the cache active, and then names only these at the next try.
+fn cache_not_activated(kernel: &Kernel, id: &LvId) -> String {
+    let parts = match parts_left(kernel, id) {
+        parts if parts.is_empty() => String::new(),
+        parts => format!(
+            "parts of the cache of {id} are active, while {id} is not: if no LVM command is at work, run `lvchange -an {}`. ",
+            parts.join(" ")
+        ),
+    };
+    format!(
+        "{parts}LVM's words follow; if they ask for a manual repair, see which mode the cache has (`lvs -o \
+         cache_mode,pool_lv {id}`). With writethrough the other disks have all data, and `lvconvert --uncache {id}` keeps \
+         it. With writeback what was not written back is only in the cache: copy all disks first. docs/on-call.md has \
+         more (\"activating\")"
+    )
 }
 
 /// The active parts of the cache of a volume that is not active itself, as LVM's commands take them.
