@@ -295,12 +295,12 @@ fn a_volume_made_on_demand_is_not_activated_a_second_time() {
     let group = Group::new("ondemand");
     let volume = Volume::new(&group, "data");
     // That it is absent, only a list of the group tells, and how much is free, only the group. Asked
-    // again under the lock of the group: another call may have made it meanwhile.
+    // again under the lock of the group: another call may have made it meanwhile. What is cleaned is known by its UUID.
     let args = ["attach", &volume.json(), &host_name()];
     starts(
         &node,
         &args,
-        &[ASK, ASK, ASK, ASK, "vgs", "lvcreate", EXAMINE],
+        &[ASK, ASK, ASK, ASK, "vgs", "lvcreate", ASK, EXAMINE],
     );
     assert!(group.is_active("data"));
 }

@@ -238,13 +238,14 @@ fn data_written_after_lvcreate_is_not_taken_for_remains() {
     let group = Group::new("quick");
     let volume = Volume::new(&group, "data").with("size", "320m");
     let device = volume.device();
-    // As soon as the driver asks LVM for the volume that it has made.
-    let writes = format!(
-        "[ -e $HERE/written ] || [ ! -e {device} ] || {{\n touch $HERE/written\n \
-         printf '\\374\\116\\053\\251' | dd of={device} bs=4k seek=1 conv=fsync status=none\n}}\n\
-         exec $REAL \"$@\""
-    );
-    for tool in ["lvs", "lvchange"] {
+    // As soon as the driver asks LVM for the volume that it has made and cleaned.
+    let cleaned = "[ -e $HERE/asked ] || { touch $HERE/asked; exec $REAL \"$@\"; }";
+    for (tool, first) in [("lvs", cleaned), ("lvchange", "")] {
+        let writes = format!(
+            "[ -e $HERE/written ] || [ ! -e {device} ] || {{\n {first}\n touch $HERE/written\n \
+             printf '\\374\\116\\053\\251' | dd of={device} bs=4k seek=1 conv=fsync status=none\n}}\n\
+             exec $REAL \"$@\""
+        );
         let tools = Tools::new().put(tool, &writes);
         let config = format!("{}[volume_group.quick]\ncreate = true\n", tools.config());
         let node = Node::with_config(Mode::MountOnly, &config);
@@ -254,4 +255,55 @@ fn data_written_after_lvcreate_is_not_taken_for_remains() {
         run("blkdiscard", &["-f", &device]);
         group.lv("lvremove", &[], "data");
     }
+}
+
+/// A person gives the name of the new volume to another one, before the driver has asked for the new volume, or before
+/// it has opened the device.
+#[test]
+fn a_volume_that_gets_the_name_of_a_new_one_is_not_cleaned() {
+    const RENAMES: &str = "lvrename -qq renamed data mine && lvrename -qq renamed theirs data";
+    let lvcreate = format!("$REAL \"$@\" && {RENAMES}");
+    let lvs = format!(
+        "$REAL \"$@\" || exit\n$REAL renamed/theirs renamed/data > /dev/null 2>&1 && {RENAMES}\nexit 0"
+    );
+    for (tool, script) in [("lvcreate", &lvcreate), ("lvs", &lvs)] {
+        let group = Group::new("renamed");
+        let theirs = group.linear("theirs", "64m");
+        let device = theirs.device();
+        run("mkfs.ext4", &["-q", &device]);
+        let sum = |device: &str| bash(&format!("sha1sum < {device}"));
+        let before = sum(&device);
+        let tools = Tools::new().put(tool, script);
+        let config = format!("{}[volume_group.renamed]\ncreate = true\n", tools.config());
+        let mut node = Node::with_config(Mode::MountOnly, &config);
+        let volume = Volume::new(&group, "data").with("size", "64m");
+        let reply = node.mount("pod", &volume);
+        assert_eq!(sum("/dev/renamed/data"), before, "{tool}: {reply:?}");
+        reply.is_failure(&["somebody has renamed or removed", "Nothing was written"]);
+        assert_eq!(group.tags("mine"), "flexvolume.new", "{tool}");
+        node.configure(Mode::MountOnly, "");
+        node.visit(&volume);
+    }
+}
+
+/// kubelet's restart stops the call, and perhaps lvcreate, before the new volume is wiped and cleaned.
+#[test]
+fn a_volume_is_cleaned_though_the_driver_is_told_to_stop() {
+    const UNWIPED: &str = r#"$REAL $(echo "$*" | sed "s/--wipesignatures y --zero y/--wipesignatures n --zero n/")
+echo $$ >> $HERE/lvcreate.runs
+exec sleep 600"#;
+    let group = Group::new("halted");
+    leave_marks(&group);
+    let tools = Tools::new().put("lvcreate", UNWIPED);
+    let config = "[volume_group.halted]\ncreate = true\n";
+    let mut node = Node::with_config(Mode::MountOnly, &(tools.config() + config));
+    let volume = Volume::new(&group, "data").with("size", "320m");
+    let call = node.start_mount("pod", &volume);
+    tools.wait_for("lvcreate");
+    call.stop()
+        .is_failure(&["because the driver was told to stop"]);
+    assert_eq!(group.tags("data"), "flexvolume.new");
+    node.configure(Mode::MountOnly, config);
+    node.write("pod", &volume, "kept");
+    group.assert_recorded("data", "ext4");
 }

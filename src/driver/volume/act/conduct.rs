@@ -111,33 +111,51 @@ impl Job<'_> {
             more.extend(["--addtag".to_owned(), lvm::volume_tag(name)]);
         }
         let made = lvm::create(host, id, (size, disks), self.wish.thin_pool(), &more, &lock);
-        if made.is_err()
-            && let Ok(Found::Volume(volume)) = lvm::find(host, id)
-            && volume.lock.is_some()
-        {
-            // Another node was quicker.
-            return Ok(());
-        }
-        made?;
-        if self.wish.thin_pool().is_some() {
-            // A new thin volume has no blocks, so it reads as zeros.
-            return Ok(());
-        }
-        self.clean(&lock)
-            .with_context(|| format!("cleaning the new volume {id}"))
+        // The new volume is cleaned also if the driver is told to stop: otherwise a restart of kubelet could leave a
+        // volume that waits for an operator.
+        host.kernel.undo(|| self.after_lvcreate(made, &lock))
     }
 
-    /// Makes zero what a removed volume may have left where data leaves signs, on the volume that lvcreate has just
-    /// made. The group's lock is still held: another call that sees the volume waits for that lock before it reads the
-    /// volume, since the tag `flexvolume.new` says that the creation may not have ended.
-    fn clean(&self, group: &Lock) -> Result<()> {
+    /// Cleans the volume that lvcreate has made, also if lvcreate was stopped before it ended.
+    fn after_lvcreate(&self, made: Result<()>, group: &Lock) -> Result<()> {
+        let Subject { host, id, .. } = self.subject;
+        // A new thin volume has no blocks, so it reads as zeros.
+        let is_thin = self.wish.thin_pool().is_some();
+        if is_thin && made.is_ok() {
+            return Ok(());
+        }
+        match (made, lvm::find(host, id)) {
+            // Another node was quicker.
+            (Err(_), Ok(Found::Volume(volume))) if volume.lock.is_some() => Ok(()),
+            (made, Ok(Found::Volume(volume))) if volume.record.new && !is_thin => {
+                let cleaned = self.clean(&volume, group).map_err(|error| {
+                    let doing = format!("cleaning the new volume {id}");
+                    FailedStep::Creation.of(host, error, doing)
+                });
+                made.and(cleaned)
+            }
+            (made, found) => {
+                made?;
+                found?;
+                Err(FailedStep::Creation.error(not_the_new_one(id)))
+            }
+        }
+    }
+
+    /// Makes zero what a removed volume may have left where data leaves signs. `volume`: LVM's row of the volume, from
+    /// after lvcreate and with the tag `flexvolume.new`. Somebody may rename volumes at any time, so only the device
+    /// with this volume's UUID is written to. The group's lock is still held: another call that sees the volume waits
+    /// for that lock before it reads the volume.
+    fn clean(&self, volume: &Volume, group: &Lock) -> Result<()> {
         let Subject { host, id, .. } = self.subject;
         self.wait_for_device()?;
         let device = Device::find(host.kernel, id)?;
-        let device = device.with_context(|| format!("{id} has no device"))?;
-        let size = device.size(host.kernel)?;
+        let device = device.filter(|device| device.lv_uuid == volume.uuid);
+        let device = device.with_context(|| not_the_new_one(id))?;
         let pinned = device.open(host.kernel, false)?;
-        fs::clean(host, size, pinned, group)
+        // Before it was open, the kernel could give its number to another device.
+        device.require_still_there(host.kernel)?;
+        fs::clean(host, device.size(host.kernel)?, pinned, group)
     }
 
     /// Resumes the volume if a killed LVM command left it suspended.
@@ -216,6 +234,13 @@ impl Job<'_> {
         }
         Ok(())
     }
+}
+
+fn not_the_new_one(id: &LvId) -> String {
+    format!(
+        "{id} is not the volume that lvcreate has made just now: somebody has renamed or removed that. Nothing was \
+         written to {id}. `lvs -o lv_name,lv_tags @flexvolume.new` lists new volumes that nobody has used"
+    )
 }
 
 /// Adds advice to the error of an activation. A killed lvcreate may leave a thin volume that is in LVM's metadata but
