@@ -50,7 +50,7 @@ rest() {
 }
 
 # What costs much and finds little.
-FULL_PARTS=(aarch64 release bare fuzz mutants writes versions order)
+FULL_PARTS=(aarch64 release bare fuzz mutants proofs writes versions order)
 
 # full [PART…]: all of these, or some.
 full() {
@@ -79,6 +79,9 @@ full_fuzz() { FUZZ_SECONDS=300 fuzz; }
 
 # A quarter of an hour; the tables of `decide` are compared with every case besides.
 full_mutants() { mutants data; }
+
+# A test that has noticed once that its rule is gone notices again, unless it is changed. More than an hour.
+full_proofs() { proofs; }
 
 # The power goes at every write of a life: a sample of these cuts runs at each change.
 full_writes() {

@@ -6,7 +6,7 @@
 #                                processors; ten the first time
 #   tests/run.sh rest            all else that must pass before a change is taken; .ci/run runs both
 #   tests/run.sh full [PART…]    what costs much and finds little: before a release, and each night. The parts are
-#                                aarch64, release, bare, fuzz, mutants, writes, versions and order
+#                                aarch64, release, bare, fuzz, mutants, proofs, writes, versions and order
 #
 # Parts of these, some with options of their own:
 #
@@ -44,6 +44,8 @@
 #   tests/run.sh mutants [FILE…] changes the code in one place at a time, and the unit tests have to
 #                                notice; `data` for the files that decide about data, `changed [REF]`
 #                                for the lines that differ from where this branch left REF (main)
+#   tests/run.sh proofs [TEST]   takes rules out of the driver, by tests/proofs.txt, and the test of each must notice;
+#                                TEST is a part of a test's name
 #
 # The guest is user-mode Linux. It has this machine's files and the kernel of Debian's next release, or with
 # SUITE=bullseye|bookworm|trixie|sid that Debian's own files and kernel. The cache gets these once.
@@ -79,6 +81,8 @@ cd "$(dirname "$0")/.."
 . tests/kubelet/plane/boot.sh
 # shellcheck source=tests/selinux.sh
 . tests/selinux.sh
+# shellcheck source=tests/proofs.sh
+. tests/proofs.sh
 # shellcheck source=tests/bare.sh
 . tests/bare.sh
 # shellcheck source=tests/everything.sh
@@ -121,7 +125,7 @@ case $what in
     unit) need "${RUST_TOOLS[@]}" && rust unit --lib --bins "$@" ;;
     msrv) need "${RUST_TOOLS[@]}" && msrv ;;
     release) release twice ;;
-    lint | deny | book | bare | aarch64 | cli | fuzz | mutants) "$what" "$@" ;;
+    lint | deny | book | bare | aarch64 | cli | fuzz | mutants | proofs) "$what" "$@" ;;
     packages | guest | selinux | shared | kubelet | life | plane)
         [ "$what" != packages ] || PROFILE=release
         [ "$what" = packages ] || need_tests_guest

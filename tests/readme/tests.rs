@@ -36,6 +36,31 @@ fn every_promise_has_tests_and_every_test_that_is_named_exists() {
     }
 }
 
+#[test]
+fn each_rule_that_the_proofs_take_out_is_there_and_its_test_is_that_of_a_promise() {
+    let safety = page("tests/SAFETY.md");
+    let text = page("tests/proofs.txt");
+    let blocks = text.split("\n\n").map(|block| {
+        let lines = block.lines().filter(|line| !line.starts_with('#'));
+        lines.collect::<Vec<_>>()
+    });
+    let blocks: Vec<Vec<&str>> = blocks.filter(|block| !block.is_empty()).collect();
+    assert!(blocks.len() > 30, "{blocks:?}");
+    for block in blocks {
+        let (name, file) = (block[0], block[1]);
+        let lines = block[2..].iter().filter_map(|line| line.strip_prefix('-'));
+        let before: String = lines.map(|line| format!("{line}\n")).collect();
+        assert!(
+            page(file).contains(&before),
+            "{name}: {file} has no {before}"
+        );
+        let (_, short) = name.split_once("::").unwrap();
+        // Each refusal is a promise.
+        let is_named = name.starts_with("refusals::") || safety.contains(&format!("`{short}`"));
+        assert!(is_named, "{name}: no promise has this test");
+    }
+}
+
 /// The rows of the tables of the page of LVM's states that have the column of this title, with that cell.
 fn states(title: &str) -> Vec<(String, String)> {
     let text = page("docs/developers/lvm-states.md");
