@@ -93,3 +93,48 @@ fn is_image(name: &str) -> bool {
     let kinds = ["_rimage_", "_rmeta_", "_mimage_"];
     kinds.iter().any(|end| kind.ends_with(end))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A directory of a device as in /sys. `uuid`: the device-mapper UUID, empty for a disk.
+    fn device(dir: &Path, (name, number, uuid): (&str, &str, &str)) {
+        fs::create_dir_all(dir.join("dm")).unwrap();
+        fs::create_dir_all(dir.join("slaves")).unwrap();
+        for (entry, text) in [("dm/name", name), ("dm/uuid", uuid), ("dev", number)] {
+            fs::write(dir.join(entry), format!("{text}\n")).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_volume_of_another_group_is_a_disk_of_the_inner_group() {
+        let top = tempfile::tempdir().unwrap();
+        let volume = top.path();
+        let [inner, outer] = ["i", "o"].map(|letter| format!("LVM-{}", letter.repeat(64)));
+        device(volume, ("inner-data", "254:3", &inner));
+        let image = volume.join("slaves/dm-2");
+        device(
+            &image,
+            ("inner-data_rimage_0", "254:2", &format!("{inner}-1")),
+        );
+        let disk = image.join("slaves/dm-1");
+        device(&disk, ("outer-disk", "254:1", &outer));
+        device(&disk.join("slaves/cciss!c0d0"), ("", "104:0", ""));
+
+        let kernel = Kernel::new().unwrap();
+        let found = |known: &[&str], images| {
+            let known = known.iter().map(|&number| number.to_owned()).collect();
+            let found = astray(&kernel, &known, &volume.join("slaves"), images);
+            found.into_iter().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(found(&["254:1"], true), "");
+        assert_eq!(found(&["104:0"], true), "dm-1");
+        // What other images have, too.
+        assert_eq!(found(&["104:0"], false), "");
+        fs::write(disk.join("dm/uuid"), "").unwrap();
+        assert_eq!(found(&["104:0"], true), "dm-1");
+    }
+}

@@ -48,6 +48,11 @@ fn a_tool_that_was_killed_or_cut_off_is_told_as_that() {
         reply.is_failure(&[words]);
         assert!(!reply.message.contains(not), "{reply:?}");
         assert!(reply.message.ends_with(&format!(" [{step}]")), "{reply:?}");
+        if tool == "e2fsck" {
+            let (said, code) = node.says(&["check", &group.path(&lv)]);
+            assert!(said.contains(words) && !said.contains(not), "{said}");
+            assert_eq!(code, 1, "{said}");
+        }
         node.configure(Mode::MountOnly, "");
         node.visit(&volume);
     }

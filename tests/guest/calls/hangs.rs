@@ -258,3 +258,24 @@ fn sigterm_in_mkfs_or_mount_leaves_neither_mount_nor_lock() {
         node.down("pod", &volume);
     }
 }
+
+/// Where lvmlockd runs, the driver asks LVM whether nodes share the group. It need not know that for a pod to end.
+#[test]
+fn a_pod_of_a_local_group_ends_while_lvm_is_silent() {
+    let socket = "/run/lvm/lvmlockd.socket";
+    let tools = Tools::new().put("lvs", "exec sleep 600");
+    let mut node = Node::new(Mode::MountOnly);
+    let (_group, volume) = Group::with_data("local");
+    let dir = node.up("pod", &volume);
+    node.configure(
+        Mode::MountOnly,
+        &format!("{}[limits]\nquery = 2\n", tools.config()),
+    );
+    let _away = Finally(format!("rm -f {socket}"));
+    fs::write(socket, "").unwrap();
+    // The second call finds nothing mounted.
+    for _ in 0..2 {
+        node.call(&["unmount", text(&dir)]).is_success();
+        assert_eq!(mount_at(&dir), None);
+    }
+}

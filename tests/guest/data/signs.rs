@@ -13,7 +13,7 @@ type Row = (&'static str, &'static str, &'static str);
 
 #[rustfmt::skip] // a row is a line
 const ROWS: &[Row] = &[
-    ("ext-old", "E2FSPROGS_FAKE_TIME=100000 mkfs.ext4 -q $dev; lose $dev 1M", "an ext backup superblock"),
+    ("ext-old", "E2FSPROGS_FAKE_TIME=1600000000 mkfs.ext4 -q $dev; lose $dev 1M", "an ext backup superblock"),
     ("ext-one-group", "mkfs.ext4 -qFb 4096 $dev 100m; mount $dev /mnt; seq 100000 > /mnt/page; umount /mnt; lose $dev 4k", "an ext journal at byte "),
     ("xfs-4k", "mkfs.xfs -q $dev; lose $dev 4k", "a block of xfs at byte "),
     ("xfs-1m", "mkfs.xfs -q $dev; lose $dev 1M", "an xfs superblock at byte 83886080"),
@@ -115,6 +115,7 @@ fn a_volume_that_lvm_has_converted_waits_for_a_word() {
     group.pool();
     let volume = group.linear("data", "64m");
     node.write("pod", &volume, "kept");
+    Group::wait_for_the_next_second();
     bash(&format!(
         "{LOSE}lose {} 1M; lvchange -an turned/data
         lvconvert -qq -y --type thin --thinpool turned/pool --originname origin turned/data

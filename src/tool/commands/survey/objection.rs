@@ -1,11 +1,13 @@
 //! Objections to the decided mount: what this node lacks for it, and errors that e2fsck finds without writing to the
 //! volume.
 
+use anyhow::Error;
+
 use super::look::Request;
 use super::verdict::Outcome;
 use crate::commands::explain::Topic;
 use driver::crypt::{require_dm_crypt, require_key_file};
-use driver::failed_step::FailedStep;
+use driver::failed_step::{FailedStep, has_own_words};
 use driver::fs::{self, Condition, IF_E2FSCK_IS_OLD};
 use driver::host::Host;
 use driver::names::Shown;
@@ -81,11 +83,16 @@ fn tried(host: &Host, facts: &Facts, decision: &Decision) -> Option<Outcome> {
         ))),
         Ok(_) => None,
         Err(error) => {
-            let (id, path) = (&device.id, device.path.shown());
-            let words = format!(
-                "checking the filesystem of {id}; {IF_E2FSCK_IS_OLD}; if the filesystem has errors, `e2fsck -n {path}` \
-                 lists them: {error}"
-            );
+            let (id, path, error) = (&device.id, device.path.shown(), Error::new(error));
+            let advice = if has_own_words(&error) {
+                format!(
+                    "; {IF_E2FSCK_IS_OLD}; if the filesystem has errors, `e2fsck -n {path}` lists them"
+                )
+            } else {
+                String::new()
+            };
+            let doing = format!("checking the filesystem of {id}{advice}");
+            let words = format!("{:#}", FailedStep::Fsck.of(host, error, doing));
             Some(Outcome::Tried(Topic::Step(FailedStep::Fsck), words))
         }
     }

@@ -73,10 +73,14 @@ fn each_decision_says_what_the_call_needs_for_it() {
         row: row(POD, "ext4", "rw", "rw"),
         flags: MsFlags::MS_NOSUID,
     };
+    let (holders, unlocked) = (vec!["dm-9".to_owned()], None);
+    let part_of_device = Reason::PartOfDevice { holders, unlocked };
     // Columns: whether the call ends with it, without a lock; whether the volume stays mounted where it is.
     let cases = [
         (Decision::Ready, true, true),
         (Decision::Refuse(Reason::Swap), true, false),
+        // Perhaps cryptsetup's own device, which is gone under the lock.
+        (Decision::Refuse(part_of_device), false, false),
         (restrict(), false, true),
         (Decision::Look(Level::Content), false, false),
         (Decision::Extend(Bytes::new(9)), false, false),
