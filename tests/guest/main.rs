@@ -41,11 +41,13 @@ mod prelude {
     };
     pub use crate::tools::{JOURNALD, Tools, holds, opener, processes_named};
     pub use crate::volume::FILESYSTEMS;
-    pub(crate) use crate::{KIB, MIB, filesystem_size, read, write_synced};
+    pub(crate) use crate::{KIB, MIB, UUID, filesystem_size, read, write_synced};
 }
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
+/// The UUID of a filesystem whose mkfs was begun.
+const UUID: &str = "0b1c2d3e-4f50-4162-8374-95a6b7c8d9ea";
 
 /// Writes a file and waits until it is on the disk.
 fn write_synced(file: &Path, text: &str) {

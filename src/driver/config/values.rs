@@ -273,11 +273,13 @@ where
     })
 }
 
-/// Options with which a mkfs would overwrite data, make nothing, or also write to another device.
+/// Options with which a mkfs would overwrite data, make nothing, write to another device, too, or choose the UUID.
 struct Refused {
     /// The letters of the short options.
     short: &'static str,
     long: &'static [&'static str],
+    /// What no word may contain: a part of an option's value.
+    part: Option<&'static str>,
     /// All letters of this mkfs that take no value.
     flags: &'static str,
 }
@@ -285,12 +287,18 @@ struct Refused {
 impl Refused {
     /// Sources: misc/mke2fs.c, `mkfs/xfs_mkfs.c` and mkfs/main.c of e2fsprogs, xfsprogs and btrfs-progs.
     fn of(fs: FsType) -> Self {
-        let (short, long, flags): (_, &[_], _) = match fs {
-            FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => ("FnStV", &[], "cjnqvDFKSV"),
-            FsType::Xfs => ("fNV", &[], "fCKNqV"),
-            FsType::Btrfs => ("fVh", &["--force", "--version", "--help"], "fvVMKqh"),
+        const LONG: &[&str] = &["--force", "--uuid", "--version", "--help"];
+        let (short, long, part, flags): (_, &[_], _, _) = match fs {
+            FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => ("FnStUV", &[], None, "cjnqvDFKSV"),
+            FsType::Xfs => ("fNV", &[], Some("uuid="), "fCKNqV"),
+            FsType::Btrfs => ("fUVh", LONG, None, "fvVMKqh"),
         };
-        Self { short, long, flags }
+        Self {
+            short,
+            long,
+            part,
+            flags,
+        }
     }
 
     /// Whether a word contains one of these options. mkfs also understands the first letters of a long option.
@@ -301,16 +309,19 @@ impl Refused {
         }
         let letters = letters_of(word, self.flags);
         letters.chars().any(|letter| self.short.contains(letter))
+            || self.part.is_some_and(|part| word.contains(part))
     }
 
     fn in_words(&self) -> String {
         let short = self.short.chars().map(|letter| format!("-{letter}"));
-        let long = self.long.iter().map(|long| (*long).to_owned());
+        let long = self.long.iter().chain(self.part.as_slice());
+        let long = long.map(|long| (*long).to_owned());
         short.chain(long).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// Fails if a word is an option with which mkfs would overwrite data, make nothing, or also write to another device.
+/// Fails if a word is an option with which mkfs would overwrite data, make nothing, write to another device, too, or
+/// choose the UUID.
 fn are_mkfs_options(fs: FsType, words: &[String]) -> Result<(), String> {
     let tool = format!("mkfs.{fs}");
     are_words(words, &tool)?;
@@ -318,7 +329,7 @@ fn are_mkfs_options(fs: FsType, words: &[String]) -> Result<(), String> {
     for word in words {
         if refused.has(word) {
             return Err(format!(
-                "{word:?} is not for here: the driver decides what {tool} may overwrite, and \
+                "{word:?} is not for here: the driver decides what {tool} may overwrite and the UUID, and \
                  refuses {}",
                 refused.in_words()
             ));

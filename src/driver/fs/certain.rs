@@ -1,5 +1,6 @@
 //! Names the filesystem of a superblock without blkid, if its checksum is right.
 
+use super::ext::{COMPAT_HAS_JOURNAL, INCOMPAT_RECOVER};
 use super::superblock::{Family, Fields};
 use crate::names::FsType;
 
@@ -16,14 +17,12 @@ pub(super) fn type_by(fields: &Fields, family: Family) -> Option<FsType> {
 /// The type of an ext by its features. `None`: its checksum is wrong, or its features fit no type. Without a checksum,
 /// the fields of the superblock must be enough. Source: libblkid's `superblocks/ext.c`.
 fn ext(fields: &Fields) -> Option<FsType> {
-    const COMPAT_HAS_JOURNAL: u32 = 0x4;
     const RO_COMPAT_METADATA_CSUM: u32 = 0x400;
     // The features of ext2 and ext3. In the first constant: filetype, recover and meta_bg. In the second: sparse_super,
     // large_file and btree_dir.
     const INCOMPAT_OF_EXT3: u32 = 0x16;
     const RO_COMPAT_OF_EXT3: u32 = 0x7;
     const TEST_FILESYSTEM: u32 = 0x4;
-    const INCOMPAT_RECOVER: u32 = 0x4;
     const CHECKSUM: usize = 0x3FC;
     let [compat, incompat, ro_compat] = [0x5C, 0x60, 0x64].map(|at| fields.le32(at));
     let (compat, incompat, ro_compat) = (compat?, incompat?, ro_compat?);

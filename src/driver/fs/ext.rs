@@ -5,6 +5,8 @@
 use super::superblock::{Condition, Family, Fields, Superblock};
 
 pub(super) const PRIMARY_EXT: u64 = 1024;
+pub(super) const COMPAT_HAS_JOURNAL: u32 = 0x4;
+pub(super) const INCOMPAT_RECOVER: u32 = 0x4;
 
 /// The backup superblock of an ext in `bytes`, which lie at `offset` of the device. `None`: these bytes are no backup,
 /// or their own fields say that they belong to another place.
@@ -14,7 +16,6 @@ pub fn ext_backup(bytes: &[u8], offset: u64) -> Option<Superblock> {
 
 /// The superblock of an ext at `offset` of the device: the primary one, or a backup.
 pub(super) fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
-    const COMPAT_HAS_JOURNAL: u32 = 0x4;
     const COMPAT_SPARSE_SUPER2: u32 = 0x200;
 
     let blocks = ExtBlocks::of(fields)?;
@@ -54,7 +55,6 @@ fn incompat(fields: &Fields) -> Option<u32> {
 
 fn condition(fields: &Fields) -> Option<Condition> {
     const STATE_ERRORS: u16 = 0x2;
-    const INCOMPAT_RECOVER: u32 = 0x4;
 
     let has_errors = fields.le16(0x3A)? & STATE_ERRORS != 0;
     let has_log = incompat(fields)? & INCOMPAT_RECOVER != 0;

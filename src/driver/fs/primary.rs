@@ -85,12 +85,10 @@ fn log_of_xfs(fields: &Fields, block_size: u64) -> Option<u64> {
 }
 
 pub(super) fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
-    // While mkfs.btrfs works, the superblock has the second of these magic numbers (BTRFS_MAGIC_TEMPORARY).
-    let in_progress = match &fields.array(0x40)? {
-        b"_BHRfS_M" => false,
-        b"!BHRfS_M" => true,
-        _ => return None,
-    };
+    // While mkfs.btrfs works, the superblock has another magic number (BTRFS_MAGIC_TEMPORARY).
+    if fields.array(0x40)? != *b"_BHRfS_M" {
+        return None;
+    }
     let block_size = u64::from(fields.le32(0x90)?);
     // `dev_item.total_bytes`: the size of the part on this device. The condition below also compares the offset that
     // the superblock names as its own (`bytenr`).
@@ -106,7 +104,7 @@ pub(super) fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
         sector: block_size,
         condition: Condition::Unknown,
         newest_time: None,
-        in_progress,
+        in_progress: false,
         // `num_devices`
         is_part: fields.le64(0x88)? > 1,
         largest: None,

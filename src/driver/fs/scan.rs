@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::backup::{Backup, is_unused};
+use super::backup::Backup;
 use super::marks::Mark;
 use super::places::ranges;
 use super::superblock::{ReadAt, Superblock, fill};
@@ -41,9 +41,10 @@ pub struct Examination {
     /// The first place that could not be read. Nothing was looked at after it.
     pub unreadable: Option<Unreadable>,
     pub data: Option<Data>,
-    /// The first mark of content, and the first backup superblock of an ext.
+    /// The first mark of content.
     pub mark: Option<Mark>,
-    pub backup: Option<Backup>,
+    /// The first backup superblock of an ext, and the first one with another UUID, if there is one.
+    pub backups: Vec<Backup>,
     /// Whether a mark was found that none of the driver's filesystems has.
     pub is_foreign: bool,
 }
@@ -159,9 +160,6 @@ pub fn examine(device: &impl ReadAt, size: u64, extent: Extent) -> Examination {
         let half = sum.finalize().first_chunk().copied();
         data.sum = format!("{:032x}", u128::from_be_bytes(half.unwrap_or_default()));
     }
-    if let Some(backup) = &mut seen.backup {
-        backup.is_unused &= is_unused(device, backup);
-    }
     seen
 }
 
@@ -195,12 +193,10 @@ impl Examination {
         }
     }
 
-    /// Keeps the first backup, and compares it with the later ones. If a later backup has another UUID, two filesystems
-    /// were here, and the kept backup does not count as unused.
     fn take_backup(&mut self, found: Backup) {
-        match &mut self.backup {
-            Some(first) => first.is_unused &= first.uuid == found.uuid,
-            None => self.backup = Some(found),
+        let is_known = self.backups.iter().any(|known| known.uuid == found.uuid);
+        if !is_known && self.backups.len() < 2 {
+            self.backups.push(found);
         }
     }
 }
@@ -210,19 +206,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_backup_is_a_used_ones_if_that_of_another_filesystem_follows() {
+    fn a_backup_of_a_second_filesystem_is_told() {
         let mut seen = Examination::default();
-        for (uuid, want) in [("u", true), ("u", true), ("v", false), ("u", false)] {
+        for (uuid, want) in [
+            ("u", "u"),
+            ("u", "u"),
+            ("v", "uv"),
+            ("u", "uv"),
+            ("w", "uv"),
+        ] {
             let found = Backup {
                 offset: 128 << 20,
                 uuid: uuid.to_owned(),
                 block_size: 4096,
                 written: 0,
-                is_unused: true,
             };
             seen.take_backup(found);
-            let first = seen.backup.as_ref().map(|first| first.is_unused);
-            assert_eq!(first, Some(want), "{uuid}");
+            let told: String = seen.backups.iter().map(|one| &*one.uuid).collect();
+            assert_eq!(told, want, "{uuid}");
         }
     }
 }

@@ -66,9 +66,9 @@ pub struct Superblock {
     /// The latest of three times, in seconds since the epoch: when the filesystem was made, last written and last
     /// mounted. `None`: an xfs or a btrfs, whose superblocks have no time.
     pub newest_time: Option<u64>,
-    /// Whether the filesystem's mkfs has not ended. mkfs.xfs clears this flag last of all, and mkfs.btrfs writes its
-    /// magic number last. mke2fs writes the superblock last, after everything else is on the disk. So an ext with a
-    /// superblock is whole, unless the disk lost data that it had confirmed.
+    /// Whether the mkfs of this xfs has not ended: it clears this flag last of all. mkfs.btrfs writes its magic number
+    /// last, and mke2fs the superblock, so an ext or a btrfs with a superblock is whole, unless the disk lost data that
+    /// it had confirmed.
     pub in_progress: bool,
     /// Whether a part of the filesystem is on another device: another disk of a btrfs, or the journal of an ext.
     pub is_part: bool,

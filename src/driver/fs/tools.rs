@@ -16,24 +16,27 @@ const EXT4: &str = "-q -m 0 -O metadata_csum -E nodiscard,lazy_itable_init=1,laz
 /// Options of mkfs.xfs and mkfs.btrfs: do not discard.
 const XFS_AND_BTRFS: &str = "-q -K";
 
-/// Runs mkfs on a blank device. `again`: the device may hold what a killed mkfs left, or the noise of a fresh LUKS2
-/// device, and mkfs may overwrite that. mkfs opens the device exclusively, and inherits `lock`.
+/// Runs mkfs on a blank device. `uuid`: what the filesystem gets, unless it is a btrfs. `over`: the device holds half a
+/// filesystem of the driver's own, or the noise of a fresh LUKS2 device, in which mkfs might see a signature, and mkfs
+/// may overwrite that. mkfs opens the device
+/// exclusively, and inherits `lock`.
 pub fn mkfs(
     host: &Host,
     permit: Permit,
     device: &Node,
-    more: &[&str],
-    again: bool,
+    (uuid, more): (&str, &[&str]),
+    over: bool,
     lock: &Lock,
 ) -> Result<(), ToolError> {
     let fs = permit.used();
     let (tool, options) = mkfs_of(fs, more);
     // mke2fs gets no -F: it needs none for a device that is neither mounted nor busy, and with -F it would not check
     // that.
-    let force = (again && !fs.is_ext()).then_some("-f");
+    let force = (over && !fs.is_ext()).then_some("-f");
     let command = Command::writes(tool, host.limits.make)
         .stdin(lock.file())
         .args(options.split(' ').chain(force))
+        .args(uuid_options(fs, uuid))
         .args(more);
     host.run(&command.device(device)).map(drop)
 }
@@ -47,6 +50,17 @@ fn mkfs_of(fs: FsType, more: &[&str]) -> (&'static str, &'static str) {
         FsType::Ext4 => ("mkfs.ext4", EXT4),
         FsType::Xfs => ("mkfs.xfs", XFS_AND_BTRFS),
         FsType::Btrfs => ("mkfs.btrfs", XFS_AND_BTRFS),
+    }
+}
+
+/// The options with which a filesystem gets this UUID. With `--uuid`, mkfs.btrfs before 6.13 opens and reads each block
+/// device of the node, and would wait for a dead disk (source: btrfs-progs' common/device-scan.c, `test_uuid_unique`).
+/// It needs none: until mkfs.btrfs has ended, no superblock of its is found.
+fn uuid_options(fs: FsType, uuid: &str) -> Vec<String> {
+    match fs {
+        FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => vec!["-U".to_owned(), uuid.to_owned()],
+        FsType::Xfs => vec!["-m".to_owned(), format!("uuid={uuid}")],
+        FsType::Btrfs => Vec::new(),
     }
 }
 

@@ -35,7 +35,7 @@ pub use lockd::{GroupLeases, LeaseState, has_lvmlockd, is_any_shared, is_shared,
 pub use lost::is_lost;
 pub use mapped::{DEEPEST, Mapped, with_its_table};
 pub use promised::{Promised, see_promised};
-pub use record::{Record, Tags, making_in_luks_tag, making_tag, permission_tag, volume_tag};
+pub use record::{Record, Tags, Unfinished, permission_tag, volume_tag};
 pub use report::Report;
 pub use sanlock::{Holder, holder};
 pub use space::{allowed, disks_of, usable};

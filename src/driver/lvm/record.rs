@@ -7,8 +7,7 @@ const PREFIX: &str = "flexvolume.";
 pub const MAKING: &str = "flexvolume.making=";
 const MADE: &str = "flexvolume.fs=";
 const LUKS: &str = "flexvolume.luks=";
-/// In [`MAKING`], the prefix for a filesystem that is being made inside an encrypted volume. The filesystem's type
-/// follows, and the UUID of the LUKS2 header that is being made.
+/// In [`MAKING`], the prefix for a filesystem that is being made inside an encrypted volume. See [`Unfinished::tag`].
 const IN_LUKS: &str = "luks2:";
 const VOLUME: &str = "flexvolume.volume=";
 /// Prefix of the tag with a permission to format. After it come the evidence that the permission overrules, and the
@@ -35,13 +34,52 @@ pub struct Tags {
     pub remove: Vec<String>,
 }
 
+/// A mkfs that was started, and whose end was not recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfinished {
+    /// The filesystem's type.
+    pub fs: String,
+    /// The UUID that mkfs gives to the filesystem: whatever has it is this mkfs's work. Empty: the tag is an older
+    /// driver's, which let mkfs choose. mkfs.btrfs chooses its own UUID, too: see `fs/tools.rs`.
+    pub uuid: String,
+    /// The UUID of the LUKS2 header in which the filesystem is being made.
+    pub luks: Option<String>,
+}
+
+impl Unfinished {
+    /// The tag `flexvolume.making=<type>:<uuid>`, in an encrypted volume `flexvolume.making=luks2:<type>:<header's
+    /// UUID>:<uuid>`.
+    pub fn tag(&self) -> String {
+        let Self { fs, uuid, luks } = self;
+        match luks {
+            Some(luks) => format!("{MAKING}{IN_LUKS}{fs}:{luks}:{uuid}"),
+            None => format!("{MAKING}{fs}:{uuid}"),
+        }
+    }
+
+    /// Whether a filesystem with this UUID is the work of this mkfs.
+    pub fn made(&self, uuid: &str) -> bool {
+        !self.uuid.is_empty() && self.uuid == uuid
+    }
+
+    fn parse(value: &str) -> Self {
+        let is_in_luks = value.starts_with(IN_LUKS);
+        let mut words = value.strip_prefix(IN_LUKS).unwrap_or(value).split(':');
+        let mut next = || words.next().map(str::to_owned);
+        Self {
+            fs: next().unwrap_or_default(),
+            luks: if is_in_luks { next() } else { None },
+            uuid: next().unwrap_or_default(),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Record {
     /// `flexvolume.fs=<type>:<uuid>`: the volume holds this filesystem.
     pub made: Option<Filesystem<String>>,
-    /// `flexvolume.making=<type>`: mkfs was started, and its end was not recorded. In an encrypted volume:
-    /// `flexvolume.making=luks2:<type>:<uuid>`.
-    pub making: Option<String>,
+    /// `flexvolume.making=…`: see [`Unfinished::tag`].
+    pub making: Option<Unfinished>,
     /// `flexvolume.luks=<uuid>`: the volume is encrypted, and its LUKS2 header has this UUID. The filesystem of
     /// [`Self::made`] is inside.
     pub luks: Option<String>,
@@ -60,8 +98,8 @@ impl Record {
         let mut record = Self::default();
         for tag in tags.into_iter().filter(|tag| tag.starts_with(PREFIX)) {
             record.tags.push(tag.to_owned());
-            if let Some(fs) = tag.strip_prefix(MAKING) {
-                record.making = Some(fs.to_owned());
+            if let Some(value) = tag.strip_prefix(MAKING) {
+                record.making = Some(Unfinished::parse(value));
             } else if let Some(value) = tag.strip_prefix(MADE) {
                 let (fs, uuid) = value.split_once(':').unwrap_or((value, ""));
                 record.made = Some(Filesystem {
@@ -85,10 +123,14 @@ impl Record {
 
     /// The type of the filesystem that is being made inside an encrypted volume, and the UUID of its LUKS2 header.
     pub fn making_in_luks(&self) -> Option<(&str, &str)> {
-        self.making
-            .as_deref()?
-            .strip_prefix(IN_LUKS)?
-            .split_once(':')
+        let making = self.making.as_ref()?;
+        Some((&making.fs, making.luks.as_deref()?))
+    }
+
+    /// The mkfs whose end was not recorded, if the driver knows its work: by the UUID in the tag, and the type.
+    pub fn own_making(&self) -> Option<&Unfinished> {
+        let is_own = |mkfs: &&Unfinished| !mkfs.uuid.is_empty() && FsType::parse(&mkfs.fs).is_ok();
+        self.making.as_ref().filter(is_own)
     }
 
     /// The UUID of the volume's LUKS2 header. luksFormat may not have finished that header.
@@ -169,14 +211,6 @@ pub fn permission_tag(what: &str, time: u64) -> String {
     format!("{MAY_FORMAT}={what}:{time}")
 }
 
-pub fn making_tag(fs: FsType) -> String {
-    format!("{MAKING}{fs}")
-}
-
-pub fn making_in_luks_tag(fs: FsType, uuid: &str) -> String {
-    format!("{MAKING}{IN_LUKS}{fs}:{uuid}")
-}
-
 /// The tag with kubelet's name of a volume.
 pub fn volume_tag(name: &ObjectName) -> String {
     format!("{VOLUME}{name}")
@@ -185,6 +219,17 @@ pub fn volume_tag(name: &ObjectName) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn making(fs: FsType, uuid: &str, luks: Option<&str>) -> String {
+        let unfinished = Unfinished {
+            fs: fs.to_string(),
+            uuid: uuid.to_owned(),
+            luks: luks.map(str::to_owned),
+        };
+        let tag = unfinished.tag();
+        assert_eq!(Record::parse([&*tag]).own_making(), Some(&unfinished));
+        tag
+    }
 
     #[test]
     fn each_tag_is_on_the_page_for_programs() {
@@ -215,12 +260,12 @@ mod tests {
 
     #[test]
     fn what_an_encrypted_volume_is_or_becomes_is_known_by_its_header() {
-        let making = making_in_luks_tag(FsType::Ext4, "0b1c");
-        let record = Record::parse([making.as_str()]);
+        let ext4 = making(FsType::Ext4, "u", Some("0b1c"));
+        let record = Record::parse([ext4.as_str()]);
         assert_eq!(record.making_in_luks(), Some(("ext4", "0b1c")));
         assert_eq!(record.luks_uuid(), Some("0b1c"));
-        let again = making_in_luks_tag(FsType::Xfs, "0b1c");
-        assert_eq!(record.setting(again).remove, [making]);
+        let again = making(FsType::Xfs, "u", Some("0b1c"));
+        assert_eq!(record.setting(again).remove, [ext4]);
         let filesystem = Filesystem {
             fs: FsType::Ext4,
             uuid: "u".to_owned(),
@@ -234,8 +279,18 @@ mod tests {
         assert_eq!(record.luks_uuid(), Some("0b1c"));
         assert_eq!(record.content_tags().collect::<Vec<_>>(), made[..1]);
         for tag in ["flexvolume.making=luks2:ext4", "flexvolume.making=ext4"] {
-            assert_eq!(Record::parse([tag]).luks_uuid(), None, "{tag}");
+            let record = Record::parse([tag]);
+            assert_eq!(
+                (record.luks_uuid(), record.own_making()),
+                (None, None),
+                "{tag}"
+            );
         }
+        let older = Record::parse(["flexvolume.making=luks2:ext4:0b1c"]);
+        assert_eq!(
+            (older.luks_uuid(), older.own_making()),
+            (Some("0b1c"), None)
+        );
     }
 
     #[test]
@@ -265,8 +320,7 @@ mod tests {
             "flexvolume.mayformat=data-0:1700000000",
         ];
         assert_eq!(change.remove, gone);
-        assert_eq!(making_tag(FsType::Xfs), gone[1]);
-        let begun = record.setting(making_tag(FsType::Ext4));
+        let begun = record.setting(making(FsType::Ext4, "0b1c", None));
         assert_eq!(begun.remove, gone[..2]);
         assert_eq!(record.setting(gone[1].to_owned()).remove, gone[..1]);
         let given = record.setting(permission_tag("data-0", 1_700_000_001));

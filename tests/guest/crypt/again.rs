@@ -6,12 +6,29 @@ use super::{forge, *};
 
 /// Gives the volume the tags that it had while it was made, as vgcfgrestore(8) can. Returns the tags that it had before
 /// that.
-fn as_if_making(group: &Group, volume: &Volume, fs: &str) -> String {
-    let (lv, tags) = (volume.lv(), group.tags(volume.lv()));
-    let making = format!("flexvolume.making=luks2:{fs}:{}", luks_uuid(volume));
+pub fn as_if_making(group: &Group, volume: &Volume, fs: &str) -> String {
+    let tags = group.tags(volume.lv());
+    let inside = tags.split(&[':', ',']).nth(1).unwrap();
+    tags_as_if_making(
+        group,
+        volume,
+        &format!("{fs}:{}:{inside}", luks_uuid(volume)),
+    );
+    tags
+}
+
+/// The same with the tag of an older driver, which let mkfs choose the UUID of the filesystem inside.
+fn as_if_older(group: &Group, volume: &Volume, fs: &str) -> String {
+    let tags = group.tags(volume.lv());
+    tags_as_if_making(group, volume, &format!("{fs}:{}", luks_uuid(volume)));
+    tags
+}
+
+fn tags_as_if_making(group: &Group, volume: &Volume, what: &str) {
+    let lv = volume.lv();
+    let making = format!("flexvolume.making=luks2:{what}");
     group.forget(lv);
     group.lv("lvchange", &["--addtag", &making], lv);
-    tags
 }
 
 /// An operator's label takes away the subsystem that the header had.
@@ -138,13 +155,12 @@ fn works_inside(volume: &Volume, commands: &str) {
     closes("again");
 }
 
-/// What backups are left of reads as a mkfs that was killed, but for what a mount has changed.
 #[test]
-fn an_ext_inside_that_lost_its_first_superblock_is_never_formatted_whatever_the_tags_say() {
+fn an_ext_inside_that_lost_its_first_superblock_is_not_formatted_whatever_an_older_tag_says() {
     let (node, group, volume) = with_filled("again-first");
     // The superblock, the first page, the first MiB.
     for lost in ["bs=1k seek=1 count=1", "bs=4k count=1", "bs=1M count=1"] {
-        let tags = as_if_making(&group, &volume, "ext4");
+        let tags = as_if_older(&group, &volume, "ext4");
         let wipe = format!(
             "dd if=$i of=/run/again-first.kept bs=1M count=1 status=none
             dd if=/dev/zero of=$i {lost} conv=fsync status=none"

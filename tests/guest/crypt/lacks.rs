@@ -68,9 +68,7 @@ fn a_kernel_without_dm_crypt_is_named_before_a_volume_gets_its_header() {
 fn a_passphrase_that_has_changed_is_no_reason_to_wipe_a_volume() {
     let (node, group, volume) = with_filled("rotated");
     let tags = group.tags("data");
-    let making = format!("flexvolume.making=luks2:ext4:{}", luks_uuid(&volume));
-    group.forget("data");
-    group.lv("lvchange", &["--addtag", &making], "data");
+    again::as_if_making(&group, &volume, "ext4");
     let other = with_secret(&volume, "d3Jvbmc=");
     let reply = node.refuses_mount(&other, &["does not open rotated/data", "vgcfgrestore"]);
     let [tries, wipes] = ["--test-passphrase", "wipefs"].map(|word| reply.message.find(word));

@@ -242,7 +242,7 @@ fn a_volume_where_blkid_looks_for_no_raid_is_formatted_only_if_it_is_zero() {
         node.refuses_mount(&volume.clone().fs(wanted), &words);
     }
     // A mkfs that was killed leaves no such thing.
-    let making = ["--addtag", "flexvolume.making=ext4"];
+    let making = ["--addtag", &format!("flexvolume.making=ext4:{UUID}")];
     group.lv("lvchange", &making, "data");
     node.refuses_mount(&volume, &["data at byte 1044480"]);
     blank(&volume.device());

@@ -168,6 +168,12 @@ fn mkfs_options_that_overwrite_or_reach_elsewhere_are_refused() {
         ("btrfs", r#"["-M", "/dev/sdb"]"#, false),
         ("btrfs", r#"["/dev/sdb"]"#, false),
         ("btrfs", r#"["--"]"#, false),
+        ("ext4", r#"["-U", "random"]"#, false),
+        ("ext4", r#"["-qUclear"]"#, false),
+        ("xfs", r#"["-m", "crc=1,uuid=0b1c"]"#, false),
+        ("xfs", r#"["-muuid=0b1c"]"#, false),
+        ("btrfs", r#"["-U", "0b1c"]"#, false),
+        ("btrfs", r#"["--uu=0b1c"]"#, false),
         ("ext4", r#"["-m 5"]"#, false),
         ("ext4", r#"[""]"#, false),
     ];

@@ -30,6 +30,9 @@ struct ToOpen<'a> {
     read_only: bool,
 }
 
+/// What the driver was doing if there is no new UUID.
+pub const CHOOSING: &str = "choosing a UUID";
+
 /// A LUKS2 header that is to be made.
 pub struct NewHeader {
     pub uuid: String,
@@ -63,10 +66,7 @@ impl Job<'_> {
         })?;
         let key = self.key()?;
         let new = || self.subject.host.kernel.new_uuid();
-        let uuid = uuid.map_or_else(
-            || new().context("choosing a UUID"),
-            |uuid| Ok(uuid.to_owned()),
-        )?;
+        let uuid = uuid.map_or_else(|| new().context(CHOOSING), |uuid| Ok(uuid.to_owned()))?;
         Ok(NewHeader { uuid, key })
     }
 }

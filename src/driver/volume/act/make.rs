@@ -1,14 +1,14 @@
 //! Makes a filesystem where [`decide`](crate::volume::decide::decide) has said so. Nothing else runs an mkfs, or a
 //! luksFormat, that writes to a volume.
 
-use anyhow::{Error, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 
-use super::encrypted::{self, NewHeader};
+use super::encrypted::{self, CHOOSING, NewHeader};
 use crate::crypt::HEADER_SIZE;
 use crate::failed_step::{FailedStep, has_own_words};
 use crate::fs::{self, Family};
 use crate::host::{Lock, ToolError};
-use crate::lvm::{Tags, Volume, making_in_luks_tag, making_tag, retag};
+use crate::lvm::{Tags, Unfinished, Volume, retag};
 use crate::names::{Filesystem, FsType};
 use crate::volume::decide::{Content, Decision, Lvm, Making, Mount, Permit};
 use crate::volume::device::{Device, Pinned};
@@ -31,7 +31,8 @@ pub fn make(
         Making::InLuks { uuid } => Some(job.new_header(uuid.as_deref())?),
         Making::Plain { .. } | Making::Inside => None,
     };
-    let begun = Begun::record(job, seen, permit.fs(), how, header.as_ref(), lock)?;
+    let mkfs = unfinished(job, seen, permit.fs(), how, header.as_ref())?;
+    let begun = Begun::record(job, seen, permit.fs(), mkfs, lock)?;
     let on = match begun.still_as_seen(seen) {
         Ok(Some(on)) => on,
         Ok(None) => {
@@ -41,16 +42,15 @@ pub fn make(
         Err(error) => return Err(begun.taken_back(error)),
     };
     seen.release_claim();
-    let is_again = matches!(how, Making::Plain { again: true } | Making::Inside);
+    let is_over = !matches!(seen.facts.content, Some(Content::Blank { .. }));
     let made = match &header {
-        // A fresh LUKS2 device holds noise, in which mkfs might see a signature: so mkfs runs with `again`.
         Some(header) => encrypted::format(job, &on, permit, header, lock)
-            .and_then(|(inside, permit)| write(job, inside, permit, true, lock)),
-        None => write(job, on, permit, is_again, lock),
+            .and_then(|(inside, permit)| write(job, inside, permit, &begun.mkfs, true, lock)),
+        None => write(job, on, permit, &begun.mkfs, is_over, lock),
     };
     match made {
         Ok(on) => begun.record_made(on).map(Step::Done),
-        Err(error) if !is_again && begun.is_untouched(&error) => Err(begun.taken_back(error)),
+        Err(error) if begun.is_untouched(&error) => Err(begun.taken_back(error)),
         Err(error) => Err(error),
     }
 }
@@ -63,8 +63,8 @@ struct Begun<'a> {
     /// What LVM said of the volume before the tag was set.
     volume: Volume,
     lvm: Lvm,
-    /// The tag `flexvolume.making`, with its value.
-    making: String,
+    /// What the tag `flexvolume.making` says.
+    mkfs: Unfinished,
     /// Whether an earlier call, whose mkfs was killed, has set the tag.
     is_repeated: bool,
     lock: &'a Lock,
@@ -76,8 +76,7 @@ impl<'a> Begun<'a> {
         job: &'a Job<'a>,
         seen: &Look,
         fs: FsType,
-        how: &Making,
-        header: Option<&NewHeader>,
+        mkfs: Unfinished,
         lock: &'a Lock,
     ) -> Result<Self> {
         let Subject { host, id, .. } = job.subject;
@@ -86,24 +85,14 @@ impl<'a> Begun<'a> {
             bail!("{id} was not looked at");
         };
         let volume = facts.require_volume()?.clone();
-        let opened = facts.top().and_then(|top| top.luks.clone());
-        let making = match (how, header) {
-            (Making::Plain { .. }, _) => making_tag(fs),
-            (Making::InLuks { .. } | Making::Inside, Some(new)) => {
-                making_in_luks_tag(fs, &new.uuid)
-            }
-            (Making::InLuks { .. } | Making::Inside, None) => {
-                making_in_luks_tag(fs, &opened.unwrap_or_default())
-            }
-        };
         let begun = Self {
             job,
             fs,
             device,
             lvm,
-            is_repeated: volume.record.tags.contains(&making),
+            is_repeated: volume.record.making.as_ref() == Some(&mkfs),
             volume,
-            making,
+            mkfs,
             lock,
         };
         if !begun.is_repeated {
@@ -115,7 +104,7 @@ impl<'a> Begun<'a> {
 
     /// The change that sets `flexvolume.making`. It removes an older `making` and `flexvolume.new`, and no other tag.
     fn tags(&self) -> Tags {
-        self.volume.record.setting(self.making.clone())
+        self.volume.record.setting(self.mkfs.tag())
     }
 
     fn retag(&self, tags: &Tags) -> Result<()> {
@@ -165,7 +154,7 @@ impl<'a> Begun<'a> {
             && matches!(now.facts.content, Some(Content::Blank { .. }))
     }
 
-    /// Reads which filesystem mkfs has made on this device, and replaces the tag `flexvolume.making` by a record of
+    /// Flushes what mkfs has made on this device, reads it, and replaces the tag `flexvolume.making` by a record of
     /// that filesystem. So a record always names a filesystem that is on the disk.
     fn record_made(&self, on: Pinned) -> Result<(Mount, Device)> {
         let (fs, id) = (self.fs, &self.device.id);
@@ -176,10 +165,11 @@ impl<'a> Begun<'a> {
                 FailedStep::Mkfs.of(host, error, doing)
             })?
             .filter(|made| made.family == Family::of(fs) && !made.in_progress)
+            .filter(|made| made.uuid == self.mkfs.uuid || fs == FsType::Btrfs)
             .ok_or_else(|| {
                 FailedStep::Mkfs.error(format!(
-                    "mkfs.{fs} said that it succeeded, but {id} does not hold {fs}; see the kernel's log for write \
-                     errors"
+                    "mkfs.{fs} said that it succeeded, but {id} does not hold {fs} with the UUID that mkfs was \
+                     given; see the kernel's log for write errors"
                 ))
             })?;
         let uuid = made.uuid;
@@ -187,19 +177,52 @@ impl<'a> Begun<'a> {
         let luks = on.device.luks.as_deref();
         let mut tags = self.volume.record.holding(&filesystem, luks);
         if !self.is_repeated {
-            tags.remove.push(self.making.clone());
+            tags.remove.push(self.mkfs.tag());
         }
         self.retag(&tags)?;
         Ok((Mount::of_made(filesystem), on.device))
     }
 }
 
-/// Runs mkfs. Returns the device with the filesystem.
-fn write(job: &Job, on: Pinned, permit: Permit, again: bool, lock: &Lock) -> Result<Pinned> {
+/// What the tag `flexvolume.making` is to say. A filesystem that is made again keeps its UUID, so that the remains of
+/// each mkfs are known.
+fn unfinished(
+    job: &Job,
+    seen: &Look,
+    fs: FsType,
+    how: &Making,
+    header: Option<&NewHeader>,
+) -> Result<Unfinished> {
+    let facts = &seen.facts;
+    let record = &facts.require_volume()?.record;
+    let (is_again, luks) = match how {
+        Making::Plain { again } => (*again, None),
+        Making::InLuks { uuid } => (uuid.is_some(), header.map(|new| new.uuid.clone())),
+        Making::Inside => (true, facts.top().and_then(|top| top.luks.clone())),
+    };
+    let before = record.own_making().filter(|_| is_again);
+    let uuid = match before {
+        Some(mkfs) => mkfs.uuid.clone(),
+        None => job.subject.host.kernel.new_uuid().context(CHOOSING)?,
+    };
+    let fs = fs.to_string();
+    Ok(Unfinished { fs, uuid, luks })
+}
+
+/// Runs mkfs. Returns the device with the filesystem. `over`: see [`fs::mkfs`].
+fn write(
+    job: &Job,
+    on: Pinned,
+    permit: Permit,
+    mkfs: &Unfinished,
+    over: bool,
+    lock: &Lock,
+) -> Result<Pinned> {
     let fs = permit.fs();
     let Subject { host, config, id } = job.subject;
     let more = config.mkfs_options(id.vg(), fs);
-    let made = fs::mkfs(host, permit, &on.node, &more, again, lock).map_err(Error::from);
+    let made =
+        fs::mkfs(host, permit, &on.node, (&mkfs.uuid, &more), over, lock).map_err(Error::from);
     let made = made.map_err(|error| {
         let error = if has_own_words(&error) {
             error.context(format!(

@@ -9,7 +9,7 @@ use super::reason::Reason;
 use super::well::require_no_stand_in;
 use super::wish::Wish;
 use crate::lvm::Volume;
-use crate::names::{FsType, Shown};
+use crate::names::Shown;
 
 /// Decides by the content of the device. Every reason to refuse is checked before mkfs is permitted.
 pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Ruling {
@@ -50,13 +50,15 @@ fn of_blank(facts: &Facts, signs: &[Doubt], volume: &Volume, wish: &Wish) -> Rul
         return Err(Reason::NewNotBlank(sign.to_string()));
     }
     let recorded = record.made.clone().map(Doubt::Recorded);
-    let by_lvm = match record.making {
-        // The driver's own mkfs has written.
-        Some(_) => Vec::new(),
-        None if record.new => Vec::new(),
-        None => Doubt::of_lvm(volume, facts.origin.as_ref()),
+    let unfinished = record.own_making();
+    let by_lvm = if unfinished.is_some() || record.new {
+        // The driver's own mkfs has written, or nobody has.
+        Vec::new()
+    } else {
+        Doubt::of_lvm(volume, facts.origin.as_ref())
     };
-    let signs = signs.iter().filter(|sign| !is_left_by_mkfs(sign, volume));
+    let is_left = |sign: &Doubt| unfinished.is_some_and(|mkfs| sign.is_left_by(mkfs));
+    let signs = signs.iter().filter(|sign| !is_left(sign));
     let doubts: Vec<Doubt> = recorded
         .into_iter()
         .chain(by_lvm)
@@ -71,33 +73,9 @@ fn of_blank(facts: &Facts, signs: &[Doubt], volume: &Volume, wish: &Wish) -> Rul
         let uuid = begun.map(|(_, uuid)| uuid.to_owned());
         return encrypted::encrypt(facts, fs, uuid, wish);
     }
-    permit_make(facts, fs, Making::Plain { again: false })
-}
-
-/// Whether a killed mkfs may have left this sign of data, by the tag `flexvolume.making`. No mkfs leaves data in the
-/// first 4 KiB and no superblock that blkid names, except mke2fs: in a volume of less than 512 MiB, it chooses small
-/// blocks, and writes group descriptors at 2 KiB. In a volume of up to 8 MiB, it makes one block group and no backup, and
-/// only a backup tells whether somebody has used an ext. blkid does not look for everything in a volume of up to 1440
-/// KiB, so there any data is somebody's. Sources: mke2fs.conf(5), "small"; libblkid, `BLKID_FL_TINY_DEV`; seen with a
-/// kill at each write.
-fn is_left_by_mkfs(sign: &Doubt, volume: &Volume) -> bool {
-    const TINY: u64 = 1440 << 10;
-    const ONE_GROUP: u64 = 9 << 20;
-    let making = volume.record.making.as_deref().map(FsType::parse);
-    let is_of_mkfs = matches!(making, Some(Ok(_))) || volume.record.making_in_luks().is_some();
-    let is_of_mke2fs = making.is_some_and(|fs| fs.is_ok_and(FsType::is_ext));
-    let size = volume.device_size().get();
-    match sign {
-        Doubt::Data(data) => {
-            (is_of_mkfs && data.offset >= 4096 && size > TINY)
-                || (is_of_mke2fs && data.offset >= 2048 && (ONE_GROUP..512 << 20).contains(&size))
-        }
-        Doubt::Backup(_)
-        | Doubt::Recorded(..)
-        | Doubt::Copy { .. }
-        | Doubt::Blocks(_)
-        | Doubt::Mark(_) => is_of_mke2fs && sign.may_be_unfinished(),
-    }
+    // After a permission, the filesystem gets another UUID than what was given up.
+    let again = unfinished.is_some() && doubts.is_empty();
+    permit_make(facts, fs, Making::Plain { again })
 }
 
 /// Fails if a part of the device is on a disk that LVM does not know any more. That part cannot be read. The look may

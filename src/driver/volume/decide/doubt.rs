@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::fs::{Backup, Data, Mark};
-use crate::lvm::{Record, Volume};
+use crate::lvm::{Record, Unfinished, Volume};
 use crate::names::{Filesystem, LvName};
 
 /// A sign that a volume held data, though no filesystem is found on it now. An operator may overrule it.
@@ -72,16 +72,15 @@ impl Doubt {
         shown.join(", and ")
     }
 
-    /// Whether a killed mke2fs could have left this, and nobody has mounted the filesystem since. If there are signs of
-    /// a mount, no tag makes the answer yes, since vgcfgrestore(8) can bring back old tags.
-    pub fn may_be_unfinished(&self) -> bool {
+    /// Whether this mkfs, of which only the beginning is recorded, may have left this. The volume was blank when it
+    /// began. Nobody but the driver knew its UUID, so a superblock with that UUID is its work. Other data may be
+    /// anybody's if it begins where no mkfs leaves any. mke2fs writes group descriptors at 2 KiB if blocks are small,
+    /// and its superblock last; what else mkfs writes is at 4 KiB or behind. Seen with a kill at each write.
+    pub fn is_left_by(&self, mkfs: &Unfinished) -> bool {
         match self {
-            Self::Backup(backup) => backup.is_unused,
-            Self::Recorded(..)
-            | Self::Copy { .. }
-            | Self::Blocks(_)
-            | Self::Mark(_)
-            | Self::Data(_) => false,
+            Self::Backup(backup) => mkfs.made(&backup.uuid),
+            Self::Data(data) => data.offset >= 2048,
+            Self::Recorded(..) | Self::Copy { .. } | Self::Blocks(_) | Self::Mark(_) => false,
         }
     }
 }

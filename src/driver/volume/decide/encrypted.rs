@@ -236,14 +236,12 @@ fn require_room_for_data(header: &Header, volume: &Volume) -> Result<(), Reason>
 fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Ruling {
     let record = &volume.record;
     let made = record.made.as_ref();
-    let making = record.making_in_luks();
-    let making = making.filter(|_| made.is_none() && record.luks.is_none());
-    let making = making.map(|(fs, _)| fs);
-    let is_ext = making.is_some_and(|fs| FsType::parse(fs).is_ok_and(FsType::is_ext));
-    let is_left = |doubt: &Doubt| match doubt {
-        Doubt::Data(_) => true, // Noise.
-        Doubt::Backup(_) => is_ext && doubt.may_be_unfinished(),
-        Doubt::Mark(_) | Doubt::Recorded(_) | Doubt::Copy { .. } | Doubt::Blocks(_) => false,
+    let is_begun = made.is_none() && record.luks.is_none();
+    let making = record.making.as_ref();
+    let making = making.filter(|mkfs| is_begun && mkfs.luks.is_some());
+    // Anything is noise.
+    let is_left = |doubt: &Doubt| {
+        matches!(doubt, Doubt::Data(_)) || making.is_some_and(|mkfs| doubt.is_left_by(mkfs))
     };
     let is_its = |uuid: &str| match made {
         Some(made) => made.uuid == uuid,
@@ -259,7 +257,9 @@ fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> 
         Content::Filesystem(found) if is_its(&found.filesystem.uuid) && !found.half => {
             of_filesystem(facts, found, volume, wish)
         }
-        Content::Filesystem(found) if making == Some(found.filesystem.fs.as_str()) => {
+        Content::Filesystem(found)
+            if making.is_some_and(|mkfs| mkfs.made(&found.filesystem.uuid)) =>
+        {
             require_type(found.filesystem.fs.as_str(), wish)?;
             made_again(facts, None, volume, wish)
         }
@@ -270,7 +270,7 @@ fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> 
             if let Some(made) = made {
                 require_type(&made.fs, wish)?;
             }
-            Err(another_inside(made, making, other))
+            Err(another_inside(made, making.map(|mkfs| &*mkfs.fs), other))
         }
     }
 }

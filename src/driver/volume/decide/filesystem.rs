@@ -10,7 +10,7 @@ use super::users::{User, users};
 use super::uses::Place;
 use super::well::{flaw, require_exactly_well};
 use super::wish::{Purpose, Wish};
-use crate::lvm::Volume;
+use crate::lvm::{Unfinished, Volume};
 use crate::names::{Bytes, Filesystem, FsType};
 use crate::volume::device::Failure;
 
@@ -68,7 +68,8 @@ pub fn of_filesystem(
     let record = &volume.record;
     let (filesystem, writes) = (&found.filesystem, !wish.read_only);
     let fs = filesystem.fs;
-    if found.half && record.made.is_none() && record.making.as_deref() == Some(fs.as_str()) {
+    let is_its = |mkfs: &Unfinished| mkfs.luks.is_none() && mkfs.made(&filesystem.uuid);
+    if found.half && record.made.is_none() && record.making.as_ref().is_some_and(is_its) {
         // The driver's own mkfs was killed and left this filesystem. Nobody ever mounted it.
         require_for_mkfs(facts, volume, wish)?;
         require_type(fs.as_str(), wish)?;

@@ -9,7 +9,7 @@ use nix::libc::EBUSY;
 use super::Look;
 use super::ground::largest_block;
 use crate::crypt;
-use crate::fs::{self, Examination, Extent, Family, Probed, Superblock, Unreadable};
+use crate::fs::{self, Examination, Extent, Probed, Superblock, Unreadable};
 use crate::host::ToolError;
 use crate::names::{Bytes, Filesystem, FsType, Shown};
 use crate::volume::decide::{Content, Decrypted, Doubt, FilesystemState, Openers};
@@ -210,7 +210,7 @@ impl Look<'_> {
             sectors: self.sectors(device, found.sector),
             block: Bytes::new(found.block_size),
             largest_block: largest_block(self.subject.host.kernel, fs),
-            half: found.in_progress && found.family == Family::of(fs),
+            half: found.in_progress,
             condition: found.condition,
             is_part: found.is_part,
             only_unmounted: found.only_unmounted,
@@ -224,12 +224,11 @@ fn unnamed(seen: Examination) -> Content {
         return Content::Unreadable { at, error };
     }
     let zero = seen.data.is_none();
-    let doubts = [
-        seen.mark.map(Doubt::Mark),
-        seen.backup.map(Doubt::Backup),
-        seen.data.map(Doubt::Data),
-    ];
-    let doubts = doubts.into_iter().flatten().collect();
+    let marks = seen.mark.map(Doubt::Mark).into_iter();
+    let doubts = marks
+        .chain(seen.backups.into_iter().map(Doubt::Backup))
+        .chain(seen.data.map(Doubt::Data))
+        .collect();
     Content::Blank { zero, doubts }
 }
 

@@ -4,6 +4,7 @@ use super::finding::Finding;
 use super::health::Health;
 use super::verdict::Outcome;
 use driver::host::own_name;
+use driver::lvm::Unfinished;
 use driver::volume::Decision;
 
 impl Health {
@@ -18,9 +19,10 @@ impl Health {
 
     pub(super) fn mkfs_unfinished(&self) -> Option<Finding> {
         let (id, record) = (&self.volume.id, &self.volume.record);
-        let finding = match (record.making_in_luks(), record.making.as_ref()?) {
-            (Some((fs, _)), _) => format!("luksFormat, or mkfs.{fs} inside, was not seen to end"),
-            (None, fs) => format!("mkfs.{fs} was not seen to end"),
+        let Unfinished { fs, luks, .. } = record.making.as_ref()?;
+        let finding = match luks {
+            Some(_) => format!("luksFormat, or mkfs.{fs} inside, was not seen to end"),
+            None => format!("mkfs.{fs} was not seen to end"),
         };
         let finding = Finding::warning("mkfs-unfinished", finding).word("mkfs unfinished");
         let finding = finding.why(match self.verdict.as_ref().map(|one| &one.outcome) {

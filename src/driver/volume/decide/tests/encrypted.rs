@@ -101,10 +101,13 @@ fn what_is_or_is_to_be_encrypted() {
         ("cut short, zeros inside", |f, w| cut_short_inside(f, w, blank().content.unwrap()), making(Ext4, Making::Inside)),
         ("cut short, zeros inside, needs no key", |f, w| { cut_short_inside(f, w, blank().content.unwrap()); w.has_key = false; }, making(Ext4, Making::Inside)),
         ("cut short, noise inside, and a person asks", |f, w| { cut_short_inside(f, w, noise([data_at(0)])); (w.fs, w.encrypted) = (None, None); }, making(Ext4, Making::Inside)),
-        ("cut short, half an ext4 inside", |f, w| cut_short_inside(f, w, noise([young(), data_at(0)])), making(Ext4, Making::Inside)),
-        ("cut short, half an ext4 where xfs was made", |f, w| { cut_short_inside(f, w, noise([young()])); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, backup_inside("a new xfs", young())),
-        ("cut short, or older metadata: an ext4 inside that was used", |f, w| cut_short_inside(f, w, noise([used(), data_at(0)])), backup_inside("a new ext4", used())),
-        ("open, and the first superblock is lost", |f, _| { encrypted_and_open(f); holds_inside(f, noise([young()])); }, backup_inside("ext4 u", young())),
+        ("cut short, half an ext4 inside", |f, w| cut_short_inside(f, w, noise([backup(), data_at(0)])), making(Ext4, Making::Inside)),
+        ("cut short, an ext4 of somebody inside", |f, w| cut_short_inside(f, w, noise([other_backup(), data_at(0)])), backup_inside("a new ext4", other_backup())),
+        ("cut short, half an ext4 inside, and one of somebody", |f, w| cut_short_inside(f, w, noise([backup(), other_backup(), data_at(0)])), backup_inside("a new ext4", backup())),
+        ("cut short by an older driver, half an ext4 inside", |f, w| { cut_short_inside(f, w, noise([backup()])); tags(f, OLD_ENCRYPTING); }, backup_inside("a new ext4", backup())),
+        ("cut short by an older driver, noise inside", |f, w| { cut_short_inside(f, w, noise([data_at(0)])); tags(f, OLD_ENCRYPTING); }, making(Ext4, Making::Inside)),
+        ("cut short, half an xfs of somebody inside", |f, w| { w.fs = None; cut_short_inside(f, w, Content::Filesystem(FilesystemState { half: true, ..found(Xfs) })); tags(f, &ENCRYPTING.replace(":u", ":another")); }, inside_new("ext4", "xfs u")),
+        ("open, and the first superblock is lost", |f, _| { encrypted_and_open(f); holds_inside(f, noise([backup()])); }, backup_inside("ext4 u", backup())),
         ("cut short, half an xfs inside", |f, w| { w.fs = None; cut_short_inside(f, w, Content::Filesystem(FilesystemState { half: true, ..found(Xfs) })); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, making(Xfs, Making::Inside)),
         ("cut short, half an xfs inside, and ext4 is wanted", |f, w| { cut_short_inside(f, w, Content::Filesystem(FilesystemState { half: true, ..found(Xfs) })); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, wrong("xfs", Ext4)),
         ("cut short, a mark inside that blkid does not name", |f, w| cut_short_inside(f, w, noise([Doubt::Mark("md".into())])), inside_new("ext4", "md at byte 4096")),
@@ -123,7 +126,7 @@ fn what_is_or_is_to_be_encrypted() {
         ("cut short, and the header is another's", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(whole("another")); }, other("the LUKS2 header another")),
         ("cut short, and wanted plain", |f, w| { w.encrypted = Some(false); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, Refuse(Reason::Encrypted)),
         ("cut short before the key slots, and wanted plain", |f, w| { w.encrypted = Some(false); tags(f, ENCRYPTING); f.content = Some(keyless(LUKS)); }, Refuse(Reason::Encrypted)),
-        ("cut short before the header, and wanted plain", |f, w| { w.encrypted = Some(false); tags(f, ENCRYPTING); }, make(Ext4)),
+        ("cut short before the header, and wanted plain", |f, w| { w.encrypted = Some(false); tags(f, ENCRYPTING); }, make_again(Ext4)),
     ]);
 }
 

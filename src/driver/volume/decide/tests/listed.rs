@@ -34,7 +34,7 @@ fn what_lvm_said_before_the_activation_is_enough_for_the_recorded_filesystem_alo
     check(&[
         ("blank", |f, _| { inactive(f); f.content = blank().content; }, Look(Level::Lvm)),
         ("blank, with a permission", |f, _| { inactive(f); f.content = blank().content; tags(f, "flexvolume.mayformat=data-0:1700000000"); }, Look(Level::Lvm)),
-        ("half made", |f, _| { inactive(f); tags(f, "flexvolume.making=xfs"); holds(f, Xfs, |s| s.half = true); }, Look(Level::Lvm)),
+        ("half made", |f, _| { inactive(f); tags(f, "flexvolume.making=xfs:u"); holds(f, Xfs, |s| s.half = true); }, Look(Level::Lvm)),
         ("another one", |f, _| { inactive(f); tags(f, "flexvolume.fs=ext4:v"); }, Look(Level::Lvm)),
         ("of the wrong type", |f, w| { inactive(f); w.fs = Some(Xfs); }, Look(Level::Lvm)),
         ("not recorded", |f, _| { inactive(f); tags(f, ""); }, Look(Level::Lvm)),

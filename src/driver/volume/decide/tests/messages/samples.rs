@@ -72,7 +72,6 @@ pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         uuid: text("7f6b1e88"),
         block_size: 4096,
         written: 1_700_000_007,
-        is_unused: false,
     };
     let backup = || Doubt::Backup(found());
     let mark = || Mark {

@@ -2,7 +2,7 @@
 
 use super::super::sample::{NOW, volume};
 use super::known::*;
-use super::sights::doubts;
+use super::sights::{begun, doubts};
 use crate::lvm::Record;
 use crate::volume::decide::decision::{Decision, Making};
 use crate::volume::decide::doubt::Doubt;
@@ -45,25 +45,28 @@ pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
             doubts.is_empty() || (is_permitted(&doubts) && !record.new)
         }
         Content::Filesystem(found) => {
-            found.half
-                && record.made.is_none()
-                && record.making.as_deref() == Some(found.filesystem.fs.as_str())
+            let is_plain = record.making_in_luks().is_none();
+            let is_its = begun(record) == Some(&*found.filesystem.uuid);
+            found.half && record.made.is_none() && is_plain && is_its
         }
         // Either nobody can open the header, or it is open and nobody's data is inside.
         Content::Luks(header) => {
             let is_of_somebody = |one: &Doubt| match one {
                 Doubt::Mark(_) | Doubt::Recorded(_) | Doubt::Copy { .. } | Doubt::Blocks(_) => true,
-                Doubt::Backup(backup) => !backup.is_unused,
+                Doubt::Backup(backup) => begun(record) != Some(&*backup.uuid),
                 Doubt::Data(_) => false,
             };
-            let begun = record.making_in_luks();
-            let is_its = begun.is_some_and(|(_, uuid)| header.uuid.as_deref() == Some(uuid));
+            let making = record.making_in_luks();
+            let is_its = making.is_some_and(|(_, uuid)| header.uuid.as_deref() == Some(uuid));
             let is_blank = match facts.inside.as_ref().map(|inside| &inside.content) {
                 None => !header.has_keys(),
                 Some(Content::Blank { doubts, .. }) => {
                     has_its_header(facts) && !doubts.iter().any(is_of_somebody)
                 }
-                Some(Content::Filesystem(found)) => has_its_header(facts) && found.half,
+                Some(Content::Filesystem(found)) => {
+                    let is_its = begun(record) == Some(&*found.filesystem.uuid);
+                    has_its_header(facts) && found.half && is_its
+                }
                 Some(_) => false,
             };
             record.made.is_none() && record.luks.is_none() && is_its && is_blank
@@ -133,21 +136,13 @@ pub fn with_one_doubt_more(facts: &Facts, wish: &Wish) {
 }
 
 /// The doubts that remain: without those that a killed mkfs may leave.
-fn doubts_left(facts: &Facts) -> Vec<Doubt> {
-    let volume = volume_of(facts);
-    let record = &volume.record;
-    let making = record.making.as_deref();
-    let of_mke2fs = making == Some("ext4");
-    let of_mkfs = making.is_some_and(|making| making != "zfs");
-    let size = volume.takes().get();
-    let is_small = (9 << 20..512 << 20).contains(&size);
+pub fn doubts_left(facts: &Facts) -> Vec<Doubt> {
+    let record = &volume_of(facts).record;
+    let uuid = begun(record);
     let is_left = |doubt: &Doubt| match doubt {
         _ if record.new => false,
-        Doubt::Backup(backup) => of_mke2fs && backup.is_unused,
-        Doubt::Data(data) => {
-            (of_mkfs && data.offset >= 4096 && size > 1440 << 10)
-                || (of_mke2fs && is_small && data.offset >= 2048)
-        }
+        Doubt::Backup(backup) => uuid == Some(&*backup.uuid),
+        Doubt::Data(data) => uuid.is_some() && data.offset >= 2048,
         Doubt::Mark(_) | Doubt::Recorded(..) | Doubt::Copy { .. } | Doubt::Blocks(_) => false,
     };
     let mut all = doubts(record, facts);

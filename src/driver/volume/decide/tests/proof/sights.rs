@@ -233,19 +233,20 @@ pub const OPENERS: [See; 11] = [
 ];
 
 /// The parts of a record, alone and together.
-pub const RECORDS: [&str; 14] = [
+pub const RECORDS: [&str; 15] = [
     "",
     "flexvolume.new",
     "flexvolume.making=ext4",
-    "flexvolume.making=xfs",
-    "flexvolume.making=zfs",
-    "flexvolume.new,flexvolume.making=ext4",
+    "flexvolume.making=ext4:u",
+    "flexvolume.making=xfs:another",
+    "flexvolume.making=zfs:u",
+    "flexvolume.new,flexvolume.making=ext4:u",
     "flexvolume.fs=ext4:u",
     "flexvolume.fs=ext4:another",
     "flexvolume.fs=xfs:u",
     "flexvolume.fs=btrfs:u",
-    "flexvolume.fs=ext4:u,flexvolume.making=ext4",
-    "flexvolume.fs=ext4:another,flexvolume.making=xfs",
+    "flexvolume.fs=ext4:u,flexvolume.making=ext4:u",
+    "flexvolume.fs=ext4:another,flexvolume.making=xfs:u",
     ENCRYPTED,
     ENCRYPTING,
 ];
@@ -253,7 +254,7 @@ pub const RECORDS: [&str; 14] = [
 /// The records that matter for a volume that is encrypted or is to be encrypted.
 pub const OF_LUKS: [&str; 5] = [
     "",
-    "flexvolume.making=ext4",
+    "flexvolume.making=ext4:u",
     "flexvolume.fs=ext4:u",
     ENCRYPTED,
     ENCRYPTING,
@@ -326,8 +327,8 @@ pub fn unseen_pool(facts: &mut Facts) {
 pub fn contents() -> Vec<Content> {
     let single = [
         Doubt::Mark("an ext superblock".into()),
-        young(),
-        used(),
+        backup(),
+        other_backup(),
         data_at(0),
         data_at(4096),
     ];
@@ -402,7 +403,7 @@ pub fn contents() -> Vec<Content> {
 pub fn doubts(record: &Record, facts: &Facts) -> Vec<Doubt> {
     let volume = facts.volume().unwrap();
     let held = record.made.clone().map(Doubt::Recorded);
-    let has_begun = record.new || record.making.is_some();
+    let has_begun = record.new || begun(record).is_some();
     let is_thin = volume.layout == "thin,sparse";
     let origin = volume.origin.clone();
     let copy = origin.filter(|_| is_thin || volume.role.contains("snapshot"));
@@ -423,6 +424,12 @@ pub fn doubts(record: &Record, facts: &Facts) -> Vec<Doubt> {
         _ => Vec::new(),
     };
     held.into_iter().chain(by_lvm).chain(seen).collect()
+}
+
+/// The UUID of the mkfs that the tags say is the driver's own: of a type that it knows, with a UUID.
+pub fn begun(record: &Record) -> Option<&str> {
+    let mkfs = record.making.as_ref()?;
+    (mkfs.fs != "zfs" && !mkfs.uuid.is_empty()).then_some(mkfs.uuid.as_str())
 }
 
 /// The record of these tags, with a permission for the doubts about a volume with these facts.

@@ -19,23 +19,23 @@ pub fn noise<const N: usize>(doubts: [Doubt; N]) -> Content {
     }
 }
 
-pub fn young() -> Doubt {
+/// A backup superblock of the ext that the samples have.
+pub fn backup() -> Doubt {
     Doubt::Backup(Backup {
         offset: 134_217_728,
         uuid: "u".to_owned(),
         block_size: 4096,
         written: NOW,
-        is_unused: true,
     })
 }
 
-/// A backup superblock of an ext that somebody has used.
-pub fn used() -> Doubt {
-    let Doubt::Backup(backup) = young() else {
+/// A backup superblock of another ext.
+pub fn other_backup() -> Doubt {
+    let Doubt::Backup(backup) = backup() else {
         unreachable!()
     };
     Doubt::Backup(Backup {
-        is_unused: false,
+        uuid: "another".to_owned(),
         ..backup
     })
 }
@@ -64,7 +64,7 @@ pub fn remains(facts: &mut Facts) {
     let mark = Doubt::Mark(Mark::from("md"));
     facts.content = Some(Content::Blank {
         zero: false,
-        doubts: vec![mark, young(), data_at(4096)],
+        doubts: vec![mark, backup(), data_at(4096)],
     });
 }
 

@@ -29,6 +29,11 @@ pub fn make(fs: FsType) -> Decision {
     making(fs, Making::Plain { again: false })
 }
 
+/// The same where the driver's own mkfs was killed.
+pub fn make_again(fs: FsType) -> Decision {
+    making(fs, Making::Plain { again: true })
+}
+
 pub fn wrong(found: &str, wanted: FsType) -> Decision {
     let found = found.to_owned();
     Decision::Refuse(Reason::WrongType { found, wanted })

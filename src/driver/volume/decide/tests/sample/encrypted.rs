@@ -17,7 +17,11 @@ use super::*;
 pub const LUKS: &str = "0b1c2d3e-0000-4000-8000-00000000abcd";
 pub const ENCRYPTED: &str =
     "flexvolume.fs=ext4:u,flexvolume.luks=0b1c2d3e-0000-4000-8000-00000000abcd";
-pub const ENCRYPTING: &str = "flexvolume.making=luks2:ext4:0b1c2d3e-0000-4000-8000-00000000abcd";
+pub const ENCRYPTING: &str = "flexvolume.making=luks2:ext4:0b1c2d3e-0000-4000-8000-00000000abcd:u";
+
+/// The tag of a driver that let mkfs choose the UUID of the filesystem inside.
+pub const OLD_ENCRYPTING: &str =
+    "flexvolume.making=luks2:ext4:0b1c2d3e-0000-4000-8000-00000000abcd";
 
 /// A LUKS2 header with this UUID and so many whole copies.
 pub fn header(uuid: &str, whole: usize) -> Content {
