@@ -8,7 +8,8 @@ use super::{forge, *};
 /// that.
 pub fn as_if_making(group: &Group, volume: &Volume, fs: &str) -> String {
     let tags = group.tags(volume.lv());
-    let inside = tags.split(&[':', ',']).nth(1).unwrap();
+    let first = tags.split(',').next().unwrap();
+    let inside = first.rsplit(':').next().unwrap();
     tags_as_if_making(
         group,
         volume,
