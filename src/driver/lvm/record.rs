@@ -59,7 +59,12 @@ impl Unfinished {
 
     /// Whether a filesystem with this UUID is the work of this mkfs.
     pub fn made(&self, uuid: &str) -> bool {
-        !self.uuid.is_empty() && self.uuid == uuid
+        self.is_own() && self.uuid == uuid
+    }
+
+    /// Whether the driver knows the work of this mkfs: by the UUID in the tag, and the type.
+    fn is_own(&self) -> bool {
+        !self.uuid.is_empty() && FsType::parse(&self.fs).is_ok()
     }
 
     fn parse(value: &str) -> Self {
@@ -127,10 +132,9 @@ impl Record {
         Some((&making.fs, making.luks.as_deref()?))
     }
 
-    /// The mkfs whose end was not recorded, if the driver knows its work: by the UUID in the tag, and the type.
+    /// The mkfs whose end was not recorded, if the driver knows its work.
     pub fn own_making(&self) -> Option<&Unfinished> {
-        let is_own = |mkfs: &&Unfinished| !mkfs.uuid.is_empty() && FsType::parse(&mkfs.fs).is_ok();
-        self.making.as_ref().filter(is_own)
+        self.making.as_ref().filter(|mkfs| mkfs.is_own())
     }
 
     /// The UUID of the volume's LUKS2 header. luksFormat may not have finished that header.

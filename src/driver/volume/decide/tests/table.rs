@@ -256,6 +256,7 @@ fn a_filesystem_is_there() {
         ("a half that nobody recorded", |f, _| holds(f, Ext4, |s| s.half = true), mount(Ext4, |_| ())),
         ("a half of somebody's", |f, w| { w.fs = None; holds(f, Xfs, |s| s.half = true); tags(f, "flexvolume.making=xfs:another"); }, mount(Xfs, |_| ())),
         ("a half, and mkfs was begun inside LUKS2", |f, w| { w.fs = None; holds(f, Xfs, |s| s.half = true); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, mount(Xfs, |_| ())),
+        ("a half, and mkfs of an unknown type was begun", |f, w| { w.fs = None; holds(f, Xfs, |s| s.half = true); tags(f, "flexvolume.making=zfs:u"); }, mount(Xfs, |_| ())),
         ("a half of an older driver", |f, w| { w.fs = None; holds(f, Xfs, |s| s.half = true); tags(f, "flexvolume.making=xfs"); }, mount(Xfs, |_| ())),
         ("a half, but it held one before", |f, _| { holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4:u,flexvolume.fs=ext4:u"); }, mount(Ext4, |_| ())),
     ]);
