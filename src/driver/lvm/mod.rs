@@ -7,7 +7,6 @@ mod find;
 mod group;
 mod listed;
 mod lockd;
-mod lost;
 mod mapped;
 mod promised;
 mod record;
@@ -32,7 +31,6 @@ pub use find::{Found, find, find_group, has_unused_table, lock_of, tagged};
 pub use group::{Group, GroupDisk};
 pub use listed::{Listed, list};
 pub use lockd::{GroupLeases, LeaseState, has_lvmlockd, is_any_shared, is_shared, may_be_shared};
-pub use lost::is_lost;
 pub use mapped::{DEEPEST, Mapped, with_its_table};
 pub use promised::{Promised, see_promised};
 pub use record::{Record, Tags, Unfinished, permission_tag, volume_tag};
@@ -43,7 +41,7 @@ pub use spread::Spread;
 pub(crate) use suspended::resumed;
 pub use udev::Udev;
 pub use unusable::{KeptAway, exported, kept_away, twins};
-pub use volume::{GroupFacts, Merge, ReadOnlyBy, Target, Volume};
+pub use volume::{GroupFacts, ReadOnlyBy, Target, Volume};
 
 #[cfg(test)]
 pub(crate) use {tests::sample, volume::Lease};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::record::Record;
 use super::spread::Spread;
-use super::volume::{GroupFacts, Lease, Merge, OVERFLOWED, Volume};
+use super::volume::{GroupFacts, Lease, Volume};
 use crate::host::{Command, DeviceNumber, Host, ToolError};
 use crate::names::{Bytes, LvId, LvName, LvUuid, VgName, is_printable};
 
@@ -152,8 +152,9 @@ impl ReportRow {
             overridden: self.letter(2) == Some('R'),
             spread: Spread::of_report(&self.lv_layout, self.stripes, self.data_stripes),
             lock: self.lock(),
-            merge: self.merge(),
-            health: self.health(),
+            attr: self.lv_attr,
+            health: self.lv_health_status,
+            merge_failed: self.lv_merge_failed,
             tags: self.lv_tags,
             layout: self.lv_layout,
             role: self.lv_role,
@@ -177,32 +178,6 @@ impl ReportRow {
     /// A character of `lv_attr`, counted from 1 as in lvs(8), "`lv_attr`".
     fn letter(&self, number: usize) -> Option<char> {
         self.lv_attr.chars().nth(number.saturating_sub(1))
-    }
-
-    /// The volume's health. `lv_health_status` does not say that a thick snapshot is invalid, or that the kernel has
-    /// given up a thin volume's pool, or that LVM cannot tell. Letters of `lv_attr` say so. Source: lvm2 lib/report/report.c,
-    /// `_lvhealthstatus_disp`.
-    fn health(&self) -> String {
-        match (self.letter(5), self.letter(9), &*self.lv_health_status) {
-            (Some('I' | 'S'), _, _) => OVERFLOWED,
-            (_, Some('F'), "") => "failed",
-            // The kernel's status of an active volume is not one that LVM knows.
-            (_, Some('X'), "") if self.lv_kernel_major != "-1" => "unknown",
-            (_, _, health) => health,
-        }
-        .to_owned()
-    }
-
-    /// The merge of a snapshot into this volume. Not read from `lv_merging`, which is empty for a thin volume. Source:
-    /// lvm2 lib/report/report.c, `_lvmerging_disp` and `_lvmergefailed_disp`.
-    fn merge(&self) -> Option<Merge> {
-        let is_merging = self.letter(1) == Some('O');
-        is_merging.then(|| match &*self.lv_merge_failed {
-            "" => Merge::Runs,
-            // The kernel's table has no merge yet. A thin volume's table never has one.
-            "unknown" => Merge::Waits,
-            _ => Merge::Failed,
-        })
     }
 
     fn lock(&self) -> Option<Lease> {

@@ -38,27 +38,12 @@ fn reads_what_lvs_prints() {
     let tagged = other("lv_tags", "flexvolume.fs=ext4:u,other");
     assert_eq!(tagged.record.made.unwrap().uuid, "u");
     assert_eq!(other("data_percent", "12.50").data_percent, Some(12.5));
-    for full in ["swi-I-s---", "swi-S-s---"] {
-        assert!(other("lv_attr", full).has_overflowed(), "{full}");
-    }
-    assert!(!volume.has_overflowed());
-    let unknown = |major| {
-        let fields = [("lv_attr", "Cwi-a-C-X-"), ("lv_kernel_major", major)];
-        with(&fields).unwrap().health
-    };
-    assert_eq!([unknown("254"), unknown("-1")], ["unknown", ""]);
+    let letters = [1, 5, 9, 11].map(|place| volume.letter(place));
+    assert_eq!(letters, [Some('-'), Some('a'), Some('-'), None]);
     assert_eq!(other("lv_attr", "").writable, None);
     let changed = other("lv_attr", "-ri-a-----");
     assert!(changed.writable == Some(false) && !changed.overridden);
     assert!(other("lv_attr", "-Ri-a-----").overridden);
-    let merge = |attr, failed| {
-        let fields = [("lv_attr", attr), ("lv_merge_failed", failed)];
-        with(&fields).unwrap().merge
-    };
-    assert_eq!(merge("owi-aos---", "unknown"), None);
-    assert_eq!(merge("Owi-aot---", "unknown"), Some(Merge::Waits));
-    assert_eq!(merge("Owi-a-s---", ""), Some(Merge::Runs));
-    assert_eq!(merge("Owi-m-s---", "merge failed"), Some(Merge::Failed));
     assert!(other("lv_device_open", "unknown").open);
     let inactive = other("lv_kernel_major", "-1");
     assert!(!inactive.is_active() && inactive.writable.is_none());

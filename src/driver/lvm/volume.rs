@@ -33,16 +33,16 @@ pub struct Volume {
     pub writable: Option<bool>,
     /// Whether the volume is read-only in the kernel, though it is writable by LVM's metadata.
     pub overridden: bool,
-    /// `lv_health_status`: empty if the volume is well, or for example "partial". Includes two states that LVM reports
-    /// in `lv_attr` only: [`OVERFLOWED`], and "failed" for a thin volume.
+    /// `lv_attr`, `lv_health_status` and `lv_merge_failed`, as LVM prints them. `decide` has a table of what they say.
+    pub attr: String,
     pub health: String,
+    pub merge_failed: String,
     /// The kind of volume (`lv_layout`): "linear", "thin,sparse", "raid,raid1", …
     pub layout: String,
     pub role: String,
     pub pool: Option<LvName>,
     /// The origin, if this is a snapshot.
     pub origin: Option<LvName>,
-    pub merge: Option<Merge>,
     /// How full the volume is, in percent. For a pool: how full its data is.
     pub data_percent: Option<f64>,
     pub metadata_percent: Option<f64>,
@@ -69,17 +69,6 @@ pub struct GroupFacts {
     pub missing: u64,
 }
 
-/// A merge of a snapshot into its origin: lvconvert(8), `--merge`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Merge {
-    /// LVM merges when the volume is next activated. Data that is written until then is lost.
-    Waits,
-    Runs,
-    /// The kernel has given up the merge. The merge begins again when the volume is next activated. The rest of the
-    /// snapshot's data is still in the snapshot.
-    Failed,
-}
-
 /// Why a volume is read-only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadOnlyBy {
@@ -101,10 +90,12 @@ pub struct Lease {
     pub args: String,
 }
 
-/// The health of a thick snapshot that became full with its origin's changes (`lv_attr`, fifth letter).
-pub(super) const OVERFLOWED: &str = "snapshot invalid";
-
 impl Volume {
+    /// A character of `lv_attr`, counted from 1 as in lvs(8), "`lv_attr`".
+    pub fn letter(&self, place: usize) -> Option<char> {
+        self.attr.chars().nth(place.saturating_sub(1))
+    }
+
     /// Whether the volume is raid0, which keeps no copy of any image. LVM calls raid0 with metadata just `raid`.
     pub fn is_raid0(&self) -> bool {
         self.layout.starts_with("raid") && !self.keeps_copies()
@@ -126,20 +117,13 @@ impl Volume {
         (&self.id, &self.uuid)
     }
 
-    pub fn has_overflowed(&self) -> bool {
-        self.health == OVERFLOWED
-    }
-
     pub fn is_pool(&self) -> bool {
         self.layout.contains("pool")
     }
 
-    /// The kind of the volume's cache: "cache" or "writecache". `None`: the volume has no cache. Source: lvm2
-    /// `lib/metadata/lv_manip.c`, `lv_layout_and_role`.
-    pub fn cache(&self) -> Option<&'static str> {
-        ["cache", "writecache"]
-            .into_iter()
-            .find(|kind| !self.is_pool() && self.layout.split(',').any(|part| part == *kind))
+    /// Whether the volume has a cache. A writecache does not count.
+    pub fn is_cached(&self) -> bool {
+        self.layout == "cache"
     }
 
     /// Finds a volume by name in a list sorted by name (binary search: a list may have thousands).

@@ -16,9 +16,10 @@ pub(crate) use act::{
     release, release_named, require_filled, require_fit,
 };
 pub use decide::{
-    Concern, Content, Decision, Doubt, Elsewhere, Facts, Grow, Lvm, Making, Openers, Permit, Place,
-    Purpose, Reason, Refusal, User, Uses, Wish, Word, extend_pool, not_active, repair_pool,
-    require_header, require_lease, require_no_fault, require_opened, require_sound, users, wider,
+    Concern, Content, Decision, Doubt, Elsewhere, Facts, Grow, Help, Lvm, Making, May, Openers,
+    Permit, Place, Purpose, Reason, Refusal, State, User, Uses, Wish, Word, extend_pool,
+    first_command, not_active, require_header, require_lease, require_opened, require_well, users,
+    wider,
 };
 pub use device::{Device, Inside, Pinned};
 pub(crate) use job::Job;

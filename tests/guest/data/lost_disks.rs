@@ -22,10 +22,7 @@ fn a_volume_whose_snapshot_is_lost_keeps_its_data_by_what_the_page_says() {
     node.write("pod", &volume, "kept");
     group.lv("lvchange", &["-an"], "data");
     disks[1].fail_wholly();
-    node.refuses_mount(
-        &volume,
-        &["had only a snapshot of the volume, `lvremove` that"],
-    );
+    node.refuses_mount(&volume, &["had only a snapshot, `lvremove` that"]);
     let row = about(PAGE, "partial").replace('`', "\n");
     let removes = told(&row, "lvremove ").replace("VG/SNAPSHOT", "snaplost/earlier");
     agreeing(&removes);

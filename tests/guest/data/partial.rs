@@ -52,8 +52,11 @@ fn a_raid_is_mounted_if_it_has_lost_no_more_disks_than_it_can() {
             } else {
                 &[&name]
             };
-            if active {
-                println!("{lvs}");
+            if active && kind == "raid5" {
+                // The kernel is asked to write, and does not.
+                node.mount("pod", &volume).is_failure(words);
+                node.prints(&["check", &group.path("data")], &group.path("data"), 1);
+            } else if active {
                 node.refuses_mount(&volume, words);
                 node.prints(&["check", &group.path("data")], &group.path("data"), 1);
             } else {
@@ -104,14 +107,15 @@ fn a_volume_whose_cache_is_lost_keeps_its_data_by_what_the_message_says() {
             lvconvert -qq -y {converts} fast {name}/data"
         ));
         disks[1].fail_wholly();
-        let refused = node.refuses_mount(&volume, &["had only a cache"]);
+        let refused = node.refuses_mount(&volume, &["only a cache"]);
         agreeing(refused.command("lvchange -an").unwrap());
         node.finds(&volume, "kept");
     }
 }
 
+/// LVM calls such a volume partial, and does not say whether another disk has all of it.
 #[test]
-fn a_thin_volume_whose_pool_is_raid1_is_mounted_without_one_of_the_disks() {
+fn a_thin_volume_whose_pool_lacks_a_disk_is_kept_and_gets_no_new_pod_until_the_pool_is_repaired() {
     let node = Node::new(Mode::MountOnly);
     let (disks, group) = Disk::several("thinraid", 2, 200 * MIB);
     for (lv, size) in [("pool", "100m"), ("meta", "8m")] {
@@ -123,17 +127,16 @@ fn a_thin_volume_whose_pool_is_raid1_is_mounted_without_one_of_the_disks() {
     let made_of = "--poolmetadata thinraid/meta --poolmetadataspare n thinraid/pool";
     sh(&format!("lvconvert -qq -y --type thin-pool {made_of}"));
     let volume = group.thin("data", "32m");
-    node.write("pod", &volume, "kept");
+    let dir = node.up("pod", &volume);
     let tags = group.tags("data");
     disks[1].fail_wholly();
-
-    node.finds(&volume.clone().read_only(), "kept");
-    node.finds(&volume, "kept");
-    node.write("pod", &volume, "goes on");
-    node.finds(&volume, "goes on");
+    write_synced(&dir.join("page"), "goes on");
+    node.down("pod", &volume);
+    let words = ["thinraid/data is partial", "an image of a RAID"];
+    node.refuses_mount(&volume, &words);
+    node.refuses_mount(&volume.clone().read_only(), &words);
     assert_eq!(group.tags("data"), tags);
 
-    // lvmthin(7) repairs a pool: with a disk away that costs the pool its metadata.
     let (found, code) = node.json(&["doctor"]);
     let found = found.as_array().unwrap();
     let found = found.iter().filter(|one| one["severity"] != "ok");
@@ -145,9 +148,9 @@ fn a_thin_volume_whose_pool_is_raid1_is_mounted_without_one_of_the_disks() {
     );
     assert_eq!(of_volumes.len(), 2, "{told:?}");
     for one in of_volumes {
-        let names_the_fault = one.contains("LVM says \\\"partial\\\"");
-        let is_harmless = one.contains("lvs -a -o +devices,lv_health_status thinraid\"");
-        assert!(names_the_fault && is_harmless, "{one}");
+        // lvmthin(7) repairs a pool: with a disk away that costs the pool its metadata.
+        let is_harmless = !one.contains("--repair thinraid/pool");
+        assert!(one.contains("partial") && is_harmless, "{one}");
     }
     let spare = Disk::new("thinraid-spare", 200 * MIB);
     sh(&format!("vgextend -qq thinraid {}", spare.path()));

@@ -159,8 +159,8 @@ fn a_thin_volume_whose_pool_has_failed_is_neither_written_nor_read() {
     eventually("a fault", || {
         sh("lvs --noheadings -o lv_attr given-up/data").contains("t-F-")
     });
-    let words = "the thin pool given-up/pool has a fault (failed)";
-    agreed(&node, &volume, &group, "pool-unwell", words);
+    let words = "of given-up/pool, the thin pool of given-up/data";
+    agreed(&node, &volume, &group, "unwell", words);
     node.refuses_mount(&volume.clone().read_only(), &[words]);
     disk.heal();
     let refused = node.refuses_mount(&volume, &[words]);

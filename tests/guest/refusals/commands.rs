@@ -40,6 +40,8 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("old-disk", "cryptsetup close ", "tests/guest/data/old_disks.rs"),
     ("partial", "vgextend ", "tests/guest/doctor/nodes.rs"),
     ("partial", "lvchange -an ", "tests/guest/data/partial.rs"),
+    ("partial", "lvconvert --repair ", "data::partial runs it on the RAID of a thin pool, with a spare disk"),
+    ("unwell", "lvchange -an vg7/web7", "the rows `unwell_merge` and `unwell_cache` run it"),
     ("degraded", "vgextend ", "tests/guest/doctor/nodes.rs"),
     ("degraded", "lvconvert --repair ", "data::partial runs it on the RAID of a thin pool, with a spare disk"),
     ("degraded", "vgreduce --removemissing ", "data::partial runs it after that"),

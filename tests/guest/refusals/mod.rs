@@ -201,7 +201,8 @@ refusals! {
             lvconvert -qq --merge $vg/earlier; umount $dir",
         undo: "told lvchange -an",
     }
-    merge_failed {
+    unwell_merge {
+        word: "unwell",
         // A merge begins with the blocks that the snapshot got last, and cannot read these: its chunks 3900 to 3999 of
         // 4 KiB, from sector 2048 of the disk. Its tables of chunks are before and behind, at 3856 and 4113.
         prepare: "mkfs.ext4 -q $dev; truncate -s 65M $dir/lost; lost=$(losetup --find --show $dir/lost)
@@ -218,7 +219,8 @@ refusals! {
             # What is on that disk goes with it.
             vgreduce -qq $vg /dev/mapper/of-snapshot; dmsetup remove --retry of-snapshot",
     }
-    cache_unwell {
+    unwell_cache {
+        word: "unwell",
         // What is cached cannot be written back.
         prepare: "mkfs.ext4 -q -b 4096 $dev; lvchange -qq -an $vg/data; lvcreate -qq -y -an -Z n -L 8m -n fast $vg
             lvconvert -qq -y --type writecache --cachesettings block_size=4096 --cachevol fast $vg/data
@@ -226,7 +228,7 @@ refusals! {
             dd if=$dir/head of=$dev conv=notrunc,fsync status=none; rm $dir/head
             eval \"$bad\"; ! dmsetup message $dev 0 flush
             until lvs --noheadings -o lv_health_status $vg/data | grep error > /dev/null; do sleep 0.1; done",
-        says: "the writecache of cache-unwell/data has a fault (error)",
+        says: "LVM says \"error\" of unwell-cache/data",
         undo: "eval \"$well\"; told lvchange -an",
     }
     another_device {
@@ -263,7 +265,7 @@ refusals! {
         config: "thin_pool_limit = 15",
         undo: "for time in 1 2; do told lvextend --size; done",
     }
-    pool_unwell {
+    unwell {
         prepare: "lvremove -qq -y $vg/data
             lvcreate -qq -y --type thin-pool -Z n -n pool -L 100m $vg
             lvcreate -qq -y -n data -V 32m --thinpool $vg/pool
@@ -271,7 +273,7 @@ refusals! {
             pool=${dev%data}pool-tpool; table=$(dmsetup table $pool | cut -d ' ' -f 1-7)
             dmsetup load $pool --table \"$table 2 skip_block_zeroing read_only\"
             dmsetup suspend --noflush $pool; dmsetup resume $pool",
-        says: "the thin pool pool-unwell/pool has a fault (metadata_read_only)",
+        says: "LVM says \"metadata_read_only\" of unwell/pool, the thin pool of unwell/data",
         // A repair would keep the old metadata beside the new, and nothing is wrong with that.
         undo: "told lvchange -an -S; ! lvs $vg/pool_meta0 2> /dev/null",
         or: &["lvchange -qq --refresh $vg/pool"],

@@ -15,6 +15,8 @@ const PAGE: &str = include_str!("../../../docs/on-call.md");
 
 /// How a volume comes to be refused.
 pub struct Row {
+    /// The word of the refusal, if it is not the row's name.
+    pub word: &'static str,
     /// Lines of a shell that make it so. There is `data`, a blank volume of 32 MiB with the device
     /// `$dev`, in the group `$vg`, which has the word for a name, on the disk `$disk`, which is on
     /// the loop device `$below`. kubelet's directories for it are `$pod` and `$global`, and `$other`
@@ -43,6 +45,7 @@ pub struct Row {
 
 /// A row with the defaults, which breaks nothing.
 pub const ROW: Row = Row {
+    word: "",
     prepare: "",
     config: "",
     asks: &[],
@@ -133,9 +136,14 @@ impl Row {
     }
 
     #[track_caller]
-    fn is_refused_until(&'static self, undo: &'static str, word: &str, told: Told) {
-        let disk = Disk::new(&format!("disk-of-{word}"), 640 * MIB);
-        let group = Group::on(word, &[&disk.path()]);
+    fn is_refused_until(&'static self, undo: &'static str, name: &str, told: Told) {
+        let word = if self.word.is_empty() {
+            name
+        } else {
+            self.word
+        };
+        let disk = Disk::new(&format!("disk-of-{name}"), 640 * MIB);
+        let group = Group::on(name, &[&disk.path()]);
         let blank = group.linear("data", "32m");
         let node = Node::with_config(self.mode, self.config);
         let asks = self.asks.iter();
@@ -144,9 +152,9 @@ impl Row {
         });
         let [pod, other] = ["refused", "other"].map(|pod| precreated(node.pod_dir(pod, &volume)));
         let global = precreated(node.global_dir(&volume));
-        let dir = precreated(PathBuf::from(format!("/run/dir-of-{word}")));
+        let dir = precreated(PathBuf::from(format!("/run/dir-of-{name}")));
         let words = [
-            ("vg", word.to_owned()),
+            ("vg", name.to_owned()),
             ("dev", volume.device()),
             ("disk", disk.path()),
             ("below", disk.below.clone()),
@@ -201,7 +209,7 @@ impl Row {
         told(&node, &scene.group, &message);
         for message in &messages {
             println!("{message}");
-            let names = [word, &word.replace('-', "--")].map(|name| message.contains(name));
+            let names = [name, &name.replace('-', "--")].map(|name| message.contains(name));
             let says = message.contains(self.says) && names.contains(&true);
             assert!(says && PAGE.contains(&format!("\n### {word}\n")), "{word}");
         }

@@ -276,7 +276,7 @@ fn not_activated(kernel: &Kernel, volume: &Volume, error: Error) -> Error {
              (\"activating\"). If they ask for a repair of the thin pool {pool}, end the pods of its volumes, and run `{}`",
             repair_pool(&pool)
         )),
-        None if volume.cache() == Some("cache") => error.context(cache_not_activated(kernel, id)),
+        None if volume.is_cached() => error.context(cache_not_activated(kernel, id)),
         None => error,
     }
 }

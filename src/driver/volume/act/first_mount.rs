@@ -13,7 +13,9 @@ use crate::lvm::{self, Volume};
 use crate::mount::{Source, by_hand, ensure_unmounted, mount_device, mounted_at};
 use crate::names::{FsType, LvId};
 use crate::options::MountOptions;
-use crate::volume::decide::{Elsewhere, Grow, Mount, Place, Reason, Refusal, writable_again};
+use crate::volume::decide::{
+    Elsewhere, Grow, May, Mount, Place, Reason, Refusal, State, look_at_disks, writable_again,
+};
 use crate::volume::device::{Device, Failure, Pinned, is_shut_down};
 use crate::volume::job::Job;
 use crate::volume::look::Look;
@@ -97,16 +99,16 @@ impl FirstMount<'_> {
     /// The error of a failed e2fsck, with what to do if e2fsck itself says why. On a broken RAID, e2fsck takes unreadable
     /// parts for errors of the filesystem, and a repair would write there.
     fn not_checked(&self, error: Error) -> Error {
-        let Volume { id, health, .. } = &self.volume;
+        let (id, state) = (&self.volume.id, State::of(&self.volume));
         let repair = by_hand(id, &self.on.node, "e2fsck -f");
         let doing = if !has_own_words(&error) {
             format!("checking the filesystem of {id}")
-        } else if !health.is_empty() {
+        } else if state.may < May::Make {
             format!(
-                "checking the filesystem of {id}, of which LVM says \"{health}\": what e2fsck finds may come from its \
-                 disks. Do not repair the filesystem before they are well (`lvs -a -o +devices,lv_health_status {}`, \
-                 `dmesg`)",
-                id.vg()
+                "checking the filesystem of {id}, of which LVM says \"{}\": what e2fsck finds may come from its \
+                 disks. Do not repair the filesystem before they are well (`{}`, `dmesg`)",
+                state.says,
+                look_at_disks(id)
             )
         } else {
             format!(
@@ -175,10 +177,12 @@ impl FirstMount<'_> {
         let Subject { host, id, .. } = self.job.subject;
         let (how, volume) = (&self.how, &self.volume);
         let mut remarks = Vec::new();
-        if !volume.health.is_empty() {
+        let state = State::of(volume);
+        if state.may < May::Make {
             remarks.push(format!(
-                "{id} is mounted, but LVM says that it is not well: {}; see `lvs -a -o +devices,lv_health_status {id}`",
-                volume.health
+                "{id} is mounted, but LVM says that it is not well: {}; see `{}`",
+                state.says,
+                look_at_disks(id)
             ));
         }
         if how.record

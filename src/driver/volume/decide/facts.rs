@@ -77,8 +77,6 @@ pub enum Lvm {
         /// Whether a killed LVM command left a device-mapper table that is loaded, and that the kernel does not use
         /// yet.
         unused_table: bool,
-        /// Whether data is lost: it was on a missing disk, and no other disk has a copy.
-        is_lost: bool,
     },
 }
 

@@ -2,6 +2,7 @@
 
 use super::decision::{Decision, Level};
 use super::facts::Facts;
+use super::states::{May, State};
 use super::wish::{Purpose, Wish};
 use crate::lvm::Volume;
 
@@ -44,6 +45,6 @@ pub fn is_known_inactive(volume: &Volume, wish: &Wish) -> bool {
         && ["linear", "striped"].contains(&volume.layout.as_str())
         && volume.role == "public"
         && volume.pool.is_none()
-        && volume.health.is_empty()
+        && State::of(volume).may == May::Make
         && volume.lock.is_none()
 }

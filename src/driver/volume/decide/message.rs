@@ -6,7 +6,7 @@ use super::advice::{
     short_disk, signs_of_data, wider, writable_again,
 };
 use super::reason::Reason;
-use super::repair::{anew, degraded, old_disk, partly_active, repair_pool};
+use super::repair::{anew, degraded, old_disk, partly_active, unwell};
 use super::uses::Occupied;
 use crate::crypt::{CIPHER, HEADER_SIZE};
 use crate::fs::Family;
@@ -183,12 +183,12 @@ impl Reason {
                  fails, restart this node"
             ),
             Self::Partial => format!(
-                "{id} is partial: LVM misses one of its disks (`pvs -a -o +pv_uuid,pv_missing`). If `lsblk -o \
-                 NAME,FSTYPE,UUID` shows a device with that UUID, `filter` in lvm.conf or `lvmdevices` hides it, or it \
-                 was away and needs `vgextend --restoremissing {vg} DISK`. Else bring the disk back. If it is lost, \
-                 and had only a snapshot of the volume, `lvremove` that. If it had only a cache, end the pods, and run \
-                 `lvchange -an {id} && lvconvert --uncache --force {id}` (for a thin volume, `lvconvert` its pool): the \
-                 other disks have what was written back. After a pvmove see docs/on-call.md. Else restore a backup"
+                "{id} is partial: LVM misses a disk of it (`pvs -a -o +pv_uuid,pv_missing`). If `lsblk -o \
+                 NAME,FSTYPE,UUID` shows that UUID, `filter` in lvm.conf or `lvmdevices` hides the disk, or it was away \
+                 and needs `vgextend --restoremissing {vg} DISK`. Else bring the disk back. If it is lost: if it had an \
+                 image of a RAID, `lvconvert --repair VG/RAID`; if it had only a snapshot, `lvremove` that; if only a cache, end the pods, and run `lvchange -an {id} && lvconvert --uncache --force {id}` \
+                 (for a thin volume, of its pool): what was written back stays. After a pvmove see docs/on-call.md. Else \
+                 restore a backup"
             ),
             Self::Degraded(flaw) => degraded(id, flaw),
             Self::PartlyActive { stand_in, pool } => partly_active(id, stand_in, pool.as_ref()),
@@ -203,18 +203,7 @@ impl Reason {
                  it holds: first copy the data that must stay",
                 anew(id, None)
             ),
-            Self::MergeFailed => format!(
-                "the kernel could not go on to merge a snapshot into {id} (`dmesg`), and keeps the rest of the snapshot \
-                 beside it. When the snapshot's disk works again (`lvs -a -o +devices {vg}`), end what uses {id}, and \
-                 run `{}`: LVM goes on with the merge",
-                anew(id, None)
-            ),
-            Self::CacheUnwell { kind, health } => format!(
-                "the {kind} of {id} has a fault ({health}), so what is written to {id} may be lost, and no pod gets it to \
-                 write. Look what its disk has (`dmesg`, `lvs -a -o +devices {vg}`). When the disk works again, end what \
-                 uses {id}, and run `{}`",
-                anew(id, None)
-            ),
+            Self::Unwell(what) => unwell(id, what),
             Self::AnotherDevice => format!(
                 "the active device {device} is not the logical volume that LVM now calls {id}. Run \
                  `dmsetup remove {} && lvchange -ay {id}`",
@@ -259,11 +248,6 @@ impl Reason {
                     _ => "",
                 },
                 extend_pool(pool, *size, what)
-            ),
-            Self::PoolUnwell { pool, health } => format!(
-                "the thin pool {pool} has a fault ({health}), so the driver does not write to {id}. End the pods of \
-                 its volumes, and run `{}`; lvmthin(7) describes the repair",
-                repair_pool(pool)
             ),
             Self::Unreadable { at, error } => format!(
                 "{id} cannot be read at byte {at} ({error}), so nobody can tell whether it is blank; \

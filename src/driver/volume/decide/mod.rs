@@ -17,6 +17,7 @@ mod reason;
 mod repair;
 mod rules;
 mod space;
+mod states;
 #[cfg(test)]
 mod tests;
 mod users;
@@ -36,9 +37,10 @@ pub use facts::{
 pub use listed::is_known_inactive;
 pub use permit::Permit;
 pub use reason::{Concern, Reason, Refusal, Word};
-pub use repair::repair_pool;
-pub use rules::{decide, require_lease, require_sound};
-pub use space::require_no_fault;
+pub use repair::{first_command, look_at_disks, repair_pool};
+pub use rules::{decide, require_lease};
+pub use states::{Help, May, State};
 pub use users::{User, require_no_writer, users};
 pub use uses::{Elsewhere, LoopDevice, Mounted, Occupied, Openers, Place, There, Uses};
+pub use well::require_well;
 pub use wish::{Purpose, Wish};

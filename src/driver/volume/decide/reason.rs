@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::doubt::Doubt;
 use super::facts::{Sectors, ShortDisk};
+use super::states::{Help, State};
 use super::uses::{Elsewhere, Occupied, Place};
 use crate::crypt::Unlocked;
 use crate::fs::Backup;
@@ -33,10 +34,22 @@ pub struct Needed {
 pub enum Flaw {
     /// How many disks its group lacks.
     Missing(u64),
-    /// LVM's health of the volume.
-    Health(String),
-    /// Its thin pool, and LVM's health of the pool.
-    Pool(LvId, String),
+    /// What LVM says of the volume, or of its thin pool.
+    Unwell(Unwell),
+}
+
+/// What LVM says of a volume or a thin pool, in its own words, and what helps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unwell {
+    pub of: LvId,
+    pub says: String,
+    pub help: Help,
+}
+
+impl Unwell {
+    pub fn of(of: LvId, State { says, help, .. }: State) -> Self {
+        Self { of, says, help }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, strum::EnumDiscriminants)]
@@ -117,12 +130,8 @@ pub enum Reason {
     },
     SnapshotFull,
     MergeWaits,
-    MergeFailed,
-    /// The volume's cache has failed. `kind`: "cache" or "writecache".
-    CacheUnwell {
-        kind: &'static str,
-        health: String,
-    },
+    /// LVM says something else of the volume, or of its thin pool, that keeps pods from it.
+    Unwell(Unwell),
     AnotherDevice,
     /// The volume's device is larger than LVM's metadata says.
     LargerDevice {
@@ -140,10 +149,6 @@ pub enum Reason {
         what: &'static str,
         percent: f64,
         limit: u8,
-    },
-    PoolUnwell {
-        pool: LvId,
-        health: String,
     },
     Failed(String),
     Unreadable {
@@ -251,12 +256,10 @@ impl Reason {
             | Self::Degraded(_)
             | Self::PartlyActive { .. }
             | Self::SnapshotFull
-            | Self::MergeFailed
-            | Self::CacheUnwell { .. }
+            | Self::Unwell(_)
             | Self::Suspended(_)
             | Self::SuspendedInside(_)
             | Self::NoPool(_)
-            | Self::PoolUnwell { .. }
             | Self::Unreadable { .. }
             | Self::OldDisk { .. }
             | Self::Damaged(_)

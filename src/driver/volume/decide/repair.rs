@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::reason::Flaw;
+use super::reason::{Flaw, Unwell};
+use super::states::Help;
 use crate::names::{LvId, Shown};
 
 /// The commands that deactivate the volume and activate it again, so that its device follows LVM's metadata. They
@@ -30,23 +31,64 @@ pub fn degraded(id: &LvId, flaw: &Flaw) -> String {
              {id}`. If the disk is lost, run `lvconvert --repair VOLUME` for each RAID that had a part on it (`lvs -a -o \
              +devices {vg}`), and then `vgreduce --removemissing {vg}`"
         ),
-        Flaw::Health(health) if health == MISMATCHES => format!(
-            "LVM says \"{health}\" of {id}, so {why}. Its images differ: run `lvchange --syncaction repair {id}`, and when \
-             that has ended (`lvs -o raid_sync_action {id}`), `lvchange --syncaction check {id}`"
+        Flaw::Unwell(what) => format!("{}, so {why}. {}", said(id, what), help(what)),
+    }
+}
+
+/// What to do about what LVM says of a volume or of its thin pool.
+pub fn unwell(id: &LvId, what: &Unwell) -> String {
+    format!(
+        "{}, so no pod gets the volume. {}",
+        said(id, what),
+        help(what)
+    )
+}
+
+fn said(id: &LvId, Unwell { of, says, .. }: &Unwell) -> String {
+    let its = if of == id {
+        String::new()
+    } else {
+        format!(", the thin pool of {id}")
+    };
+    format!("LVM says \"{says}\" of {of}{its}")
+}
+
+fn help(Unwell { of, help, .. }: &Unwell) -> String {
+    let (look, first) = (look_at_disks(of), first_command(of, *help));
+    let look = format!("See which disk it means (`{look}`, `dmesg`)");
+    match help {
+        Help::Look | Help::Disk | Help::Remove | Help::Merge => look,
+        Help::Refresh => format!("{look}. When the disk works, run `{first}`"),
+        Help::Repair => format!("{look}. If another disk has room, run `{first}`"),
+        Help::Resync => format!(
+            "Its images differ: run `{first}`, and when that has ended (`lvs -o raid_sync_action {of}`), `lvchange \
+             --syncaction check {of}`"
         ),
-        Flaw::Health(health) => format!(
-            "LVM says \"{health}\" of {id}, so {why}. See which disk it means (`lvs -a -o +devices,lv_health_status {vg}`, \
-             `dmesg`). When the disk works, run `lvchange --refresh {id}`"
+        Help::Again => format!(
+            "{look}. When the disk works, end what uses {of}, and run `{}`",
+            anew(of, None)
         ),
-        Flaw::Pool(pool, health) => format!(
-            "LVM says \"{health}\" of {pool}, the thin pool of {id}, so {why}. See which disk it means (`lvs -a -o \
-             +devices,lv_health_status {vg}`, `dmesg`)"
+        Help::AgainPool => format!(
+            "End the pods of its volumes, and run `{first}`; lvmthin(7) describes the repair"
         ),
     }
 }
 
-/// LVM's health of a RAID whose images have different data. Source: lvm2 lib/report/report.c, `_lvhealthstatus_disp`.
-const MISMATCHES: &str = "mismatches exist";
+/// The command to run first. One that needs a person's decision is only in the message, and this one looks.
+pub fn first_command(of: &LvId, help: Help) -> String {
+    match help {
+        Help::Look | Help::Disk | Help::Remove | Help::Merge | Help::Again => look_at_disks(of),
+        Help::Refresh => format!("lvchange --refresh {of}"),
+        Help::Repair => format!("lvconvert --repair {of}"),
+        Help::Resync => format!("lvchange --syncaction repair {of}"),
+        Help::AgainPool => repair_pool(of),
+    }
+}
+
+/// The command that shows the disks of a volume's group, and what LVM says of the volumes on them.
+pub fn look_at_disks(id: &LvId) -> String {
+    format!("lvs -a -o +devices,lv_health_status {}", id.vg())
+}
 
 pub fn partly_active(id: &LvId, stand_in: &str, pool: Option<&LvId>) -> String {
     format!(

@@ -11,8 +11,9 @@ use super::reason::Reason;
 use super::space::{absent, growth_in_pool, of_size, require_sectors, require_usable_pool};
 use super::users::{User, require_no_writer, users};
 use super::uses::{Mounted, Place, There, Uses};
+use super::well::require_well;
 use super::wish::{Purpose, Wish};
-use crate::lvm::{LeaseState, Merge, Volume};
+use crate::lvm::{LeaseState, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, VgName};
 
@@ -170,7 +171,7 @@ fn best<'a>(mounts: &'a [Mounted], wish: &Wish) -> Option<&'a Row> {
 
 /// Decides by LVM's answer. `None`: the next rules decide.
 fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Reason> {
-    let (volume, pool, unused_table, is_lost) = match lvm {
+    let (volume, pool, unused_table) = match lvm {
         Lvm::Silent(words) => return Err(Reason::LvmSilent(words.clone())),
         Lvm::Hidden => return Err(Reason::Hidden),
         Lvm::NoGroup | Lvm::NoVolume if facts.device.is_some() => return Err(Reason::Unknown),
@@ -184,20 +185,13 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Rea
             volume,
             pool,
             unused_table,
-            is_lost,
-        } => (volume, pool, *unused_table, *is_lost),
+        } => (volume, pool, *unused_table),
     };
     if volume.record.new && !facts.lvcreate_ended {
         return Ok(Some(Decision::Look(Level::Creation)));
     }
     if volume.is_pool() {
         return Err(Reason::Pool);
-    }
-    if is_lost {
-        return Err(Reason::Partial);
-    }
-    if volume.has_overflowed() {
-        return Err(Reason::SnapshotFull);
     }
     if volume.lock.is_some() {
         let Some(locks) = &facts.locks else {
@@ -206,6 +200,7 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Rea
         require_lease(locks, facts.id.vg(), facts.device.is_some())?;
     }
     let Some(device) = &facts.device else {
+        require_well(volume, wish.read_only)?;
         return Ok(Some(Decision::Activate));
     };
     if volume.uuid != device.lv_uuid {
@@ -221,8 +216,7 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Rea
         };
     }
     require_own_space(volume, facts.outgrown, wish)?;
-    require_lasting(volume, wish)?;
-    require_sound(volume, wish.read_only)?;
+    require_well(volume, wish.read_only)?;
     if let Some(pool) = pool {
         require_usable_pool(pool, growth_in_pool(volume, wish), wish)?;
     }
@@ -251,36 +245,6 @@ fn require_own_space(volume: &Volume, outgrown: Option<Bytes>, wish: &Wish) -> R
         }),
         Some(_) | None => Ok(()),
     }
-}
-
-/// Fails if a merge of a snapshot is due or has failed: the merge would undo later writes to the volume, and its
-/// growth.
-fn require_lasting(volume: &Volume, wish: &Wish) -> Result<(), Reason> {
-    match volume.merge {
-        _ if wish.read_only => Ok(()),
-        Some(Merge::Waits) => Err(Reason::MergeWaits),
-        Some(Merge::Failed) => Err(Reason::MergeFailed),
-        Some(Merge::Runs) | None => Ok(()),
-    }
-}
-
-/// Fails if the volume's thin pool has failed: a failed pool answers nothing. If the volume is to be written, fails
-/// also if its cache has failed: the cache may lose writes.
-pub fn require_sound(volume: &Volume, is_to_be_read: bool) -> Result<(), Reason> {
-    let health = volume.health.clone();
-    match (volume.pool_id(), volume.cache()) {
-        (Some(pool), _) if health == "failed" => Err(Reason::PoolUnwell { pool, health }),
-        (_, Some(kind)) if !is_to_be_read && is_of_cache(&health) => {
-            Err(Reason::CacheUnwell { kind, health })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Whether a cache with this health may lose writes. A `partial` cache may still be whole. Source: lvm2
-/// lib/report/report.c, `_lvhealthstatus_disp`.
-fn is_of_cache(health: &str) -> bool {
-    ["failed", "metadata_read_only", "error"].contains(&health)
 }
 
 /// Fails unless this node has lvmlockd's lock of a volume in a shared group, or may try to get that lock.

@@ -3,6 +3,7 @@
 use super::decision::{Decision, Level, Ruling};
 use super::facts::{Ground, Pool, Room, Sectors, ShortDisk};
 use super::reason::{Needed, Reason};
+use super::well::require_well_pool;
 use super::wish::{Purpose, Wish};
 use crate::crypt::HEADER_SIZE;
 use crate::lvm::{Group, Spread, Volume};
@@ -194,17 +195,5 @@ pub fn require_usable_pool(pool: &Pool, more: Bytes, wish: &Wish) -> Result<(), 
             limit,
         });
     }
-    require_no_fault(pool)
-}
-
-/// Fails if LVM says that a thin pool is broken: `failed`, `out_of_data` or `metadata_read_only`. A pool that LVM calls
-/// `partial` misses a disk, but may still be whole, if it is RAID.
-pub fn require_no_fault(pool: &Volume) -> Result<(), Reason> {
-    if !pool.health.is_empty() && !pool.health.contains("partial") {
-        return Err(Reason::PoolUnwell {
-            pool: pool.id.clone(),
-            health: pool.health.clone(),
-        });
-    }
-    Ok(())
+    require_well_pool(pool)
 }

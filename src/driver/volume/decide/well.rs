@@ -1,11 +1,44 @@
-//! Decides whether a volume is so well that a filesystem may be made on it, or recorded for the first time. Pure.
+//! Decides whether a volume is so well that it may be read, that it may be written, or that a filesystem may be made on
+//! it, or recorded for the first time. Pure.
 //!
 //! What is written while a disk is away, that disk lacks. If it comes back alone, LVM takes its older metadata, which
 //! has no record: the next call would take the volume for blank, and make the filesystem a second time.
 
 use super::facts::{Facts, Lvm, Pool};
-use super::reason::{Flaw, Reason};
+use super::reason::{Flaw, Reason, Unwell};
+use super::states::{Help, May, State};
 use crate::lvm::Volume;
+
+/// Fails if LVM says something of the volume that keeps it from being read, or from being written.
+pub fn require_well(volume: &Volume, is_to_be_read: bool) -> Result<(), Reason> {
+    let needed = if is_to_be_read { May::Read } else { May::Write };
+    let state = State::of(volume);
+    if state.may >= needed {
+        return Ok(());
+    }
+    Err(match state.help {
+        Help::Disk => Reason::Partial,
+        Help::Remove => Reason::SnapshotFull,
+        Help::Merge => Reason::MergeWaits,
+        // The kernel has given up the pool.
+        Help::AgainPool => {
+            let of = volume.pool_id().unwrap_or_else(|| volume.id.clone());
+            Reason::Unwell(Unwell::of(of, state))
+        }
+        Help::Look | Help::Refresh | Help::Repair | Help::Resync | Help::Again => {
+            Reason::Unwell(Unwell::of(volume.id.clone(), state))
+        }
+    })
+}
+
+/// Fails if LVM says something of a thin pool that keeps its volumes from being written.
+pub fn require_well_pool(pool: &Volume) -> Result<(), Reason> {
+    let state = State::of(pool);
+    if state.may >= May::Write {
+        return Ok(());
+    }
+    Err(Reason::Unwell(Unwell::of(pool.id.clone(), state)))
+}
 
 /// What keeps this volume from being exactly well. `None`: LVM calls it well, its group has all disks, and so has its
 /// thin pool.
@@ -16,18 +49,16 @@ pub fn flaw(facts: &Facts) -> Option<Flaw> {
     if volume.group.missing > 0 {
         return Some(Flaw::Missing(volume.group.missing));
     }
-    if !volume.health.is_empty() {
-        return Some(Flaw::Health(volume.health.clone()));
-    }
-    match pool {
-        Some(Pool::Seen(pool)) if !pool.health.is_empty() => {
-            Some(Flaw::Pool(pool.id.clone(), pool.health.clone()))
-        }
-        Some(Pool::Seen(_) | Pool::Unseen(_)) | None => None,
-    }
+    let pool = match pool {
+        Some(Pool::Seen(pool)) => Some(pool),
+        Some(Pool::Unseen(_)) | None => None,
+    };
+    let mut both = [Some(volume), pool].into_iter().flatten();
+    both.find_map(|one| {
+        let state = State::of(one);
+        (state.may < May::Make).then(|| Flaw::Unwell(Unwell::of(one.id.clone(), state)))
+    })
 }
-
-/// Fails unless the volume is exactly well. While a disk of a RAID is away, a device stands in for its image, so the
 /// missing disk is told first.
 pub fn require_exactly_well(facts: &Facts) -> Result<(), Reason> {
     if let Some(flaw) = flaw(facts) {

@@ -39,7 +39,6 @@ impl Look<'_> {
                 volume: Box::new(volume.clone()),
                 pool: None,
                 unused_table: false,
-                is_lost: false,
             },
             None => self.ask_lvm(wish),
         });
@@ -94,12 +93,10 @@ impl Look<'_> {
             let suspended = self.facts.uses.as_ref().and_then(|u| u.suspended.as_ref());
             let unused_table = suspended.is_some_and(|name| *name == id.dm_name())
                 && lvm::has_unused_table(host, id)?;
-            let is_lost = volume.health.contains("partial") && lvm::is_lost(host, &volume)?;
             Ok(Lvm::Volume {
                 volume,
                 pool,
                 unused_table,
-                is_lost,
             })
         };
         answer().unwrap_or_else(|error| Lvm::Silent(format!("{error:#}")))

@@ -9,9 +9,7 @@ use crate::commands::survey::{NodeHealth, Outcome, Verdict};
 use crate::kubelet::Kubelet;
 use driver::config::{Config, VolumeGroup};
 use driver::host::{Lack, own_name};
-use driver::lvm::{
-    Disk, Fault, Group, GroupDisk, KeptAway, LeaseState, Merge, Record, Report, Udev,
-};
+use driver::lvm::{Disk, Fault, Group, GroupDisk, KeptAway, LeaseState, Record, Report, Udev};
 use driver::names::{Bytes, Encryption, LvId, LvName, VgName};
 use driver::volume::{Decision, Reason};
 use serde_json::Value;
@@ -151,6 +149,12 @@ impl NodeFacts {
         self.of("data").volume.record = Record::parse(tags.iter().copied());
     }
 
+    fn merging(&mut self, failed: &str) {
+        let volume = &mut self.of("data").volume;
+        volume.attr = "Owi-a-----".to_owned();
+        failed.clone_into(&mut volume.merge_failed);
+    }
+
     fn fault(&mut self, fault: Fault) {
         let (vg, path) = ("vg".to_owned(), "/dev/sdb".into());
         self.group().disks = vec![Disk { vg, path, fault }];
@@ -243,8 +247,8 @@ const ROWS: &[Row] = &[
     ("missing-disks", "failed", "vg", "vgextend --restoremissing vg /dev/sdb", |f| f.fault(Fault::Returned)),
     ("missing-disks", "failed", "vg", "pvresize /dev/sdb", |f| f.group().group.disks.push(short_disk())),
     ("snapshot-full", "warning", "vg/snap", "lvextend --extents +20%ORIGIN vg/snap", |f| f.of("snap").volume.data_percent = Some(80.0)),
-    ("merge", "warning", "vg/data", "lvs -a -o +lv_merging,devices vg", |f| f.of("data").volume.merge = Some(Merge::Waits)),
-    ("merge", "warning", "vg/data", "When the snapshot's disk works again", |f| f.of("data").volume.merge = Some(Merge::Failed)),
+    ("volume-health", "warning", "vg/data", "LVM puts vg/data back", |f| f.merging("unknown")),
+    ("volume-health", "warning", "vg/data", "lvchange -ay vg/data", |f| f.merging("merge failed")),
     ("suspended", "warning", "vg/data", "dmsetup resume vg-data", |f| { f.of("data").suspended = Some("vg-data".to_owned()); f.refuse("data", Reason::HeldElsewhere(None)); }),
     ("next-mount", "failed", "vg/data", "[swap]", |f| f.refuse("data", Reason::Swap)),
     ("next-mount", "warning", "vg/data", "broken", |f| f.next("data", Outcome::Unknown("broken".to_owned()))),
@@ -257,7 +261,7 @@ const ROWS: &[Row] = &[
     ("filesystem-full", "warning", "vg/data", "no inode is left", |f| f.of("data").lack = Some(Lack::Inodes)),
     ("volume-health", "warning", "vg/data", "lvs -a -o +devices,lv_health_status vg\"", |f| f.of("data").volume.health = "partial".to_owned()),
     ("volume-health", "warning", "vg/data", "lvchange --refresh vg/data", |f| f.of("data").volume.health = "refresh needed".to_owned()),
-    ("volume-health", "warning", "vg/data", "the writecache of vg/data has a fault (error)", |f| { let data = &mut f.of("data").volume; data.layout = "writecache".to_owned(); data.health = "error".to_owned(); }),
+    ("volume-health", "warning", "vg/data", "no pod gets the volume", |f| { f.of("data").volume.health = "error".to_owned(); }),
     ("mkfs-unfinished", "warning", "vg/data", "mkfs.xfs was not seen to end", |f| f.record(&["flexvolume.making=xfs"])),
     ("may-be-formatted", "warning", "vg/data", "check vg/data", |f| f.record(&["flexvolume.mayformat=mark:1"])),
     ("kept-from-others", "warning", "vg/data", "lvchange -an vg/data", |f| f.of("data").is_kept_idle = true),
@@ -333,8 +337,7 @@ const RUN: &[(&str, &str)] = &[
     ("lvextend --size ", "tests/guest/doctor/faults.rs"),
     ("vgextend vg DISK && lvextend ", "only a person has the disk"),
     ("lvs -a -o +devices", "it only looks"),
-    ("lvs -a -o +lv_merging,devices", "it only looks"),
-    ("lvchange -an -S pool_lv=", "the row pool_unwell of the refusals: the message has the same command"),
+    ("lvchange -an -S pool_lv=", "the row unwell of the refusals: the message has the same command"),
     ("lvchange -an ", "tests/shared/obstacles.rs"),
     ("lvchange --refresh ", "tests/guest/data/states.rs"),
     ("vgmknodes ", "tests/guest/doctor/faults.rs"),

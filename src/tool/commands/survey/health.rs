@@ -8,17 +8,13 @@ use super::snapshot::nearly_lost;
 use super::verdict::{Outcome, Verdict};
 use driver::fs::Condition;
 use driver::host::{Lack, own_name};
-use driver::lvm::{LeaseState, Merge, Volume};
+use driver::lvm::{LeaseState, Volume};
 use driver::names::{Bytes, Shown};
 use driver::volume::{
-    Concern, Content, Device, Facts, Place, Reason, extend_pool, outgrown, repair_pool,
-    require_lease, require_no_fault, require_sound,
+    Concern, Content, Device, Facts, May, Place, Reason, State, extend_pool, first_command,
+    outgrown, require_lease, require_well,
 };
 use std::path::PathBuf;
-
-/// LVM's health of a RAID if an image missed writes while its disk had failed. Source: lvm2 lib/report/report.c,
-/// `_lvhealthstatus_disp`.
-const NEEDS_REFRESH: &str = "refresh needed";
 
 /// A volume, with the facts by which it is judged.
 #[allow(clippy::struct_excessive_bools)] // independent answers
@@ -126,7 +122,6 @@ impl Health {
             self.in_full_pool(),
             self.without_space(),
             self.snapshot_full(),
-            self.merge(),
             self.errors(),
             self.may_be_formatted(),
             self.mkfs_unfinished(),
@@ -179,11 +174,12 @@ impl Health {
     pub fn findings(&self) -> Vec<Finding> {
         let refusal = self.reason();
         let is_said = |fault: &Finding| match fault.check {
-            "volume-health" => refusal.is_some_and(|reason| reason.concern() == Concern::Broken),
+            "volume-health" => refusal.is_some_and(|reason| {
+                reason.concern() == Concern::Broken || matches!(reason, Reason::MergeWaits)
+            }),
             "larger-device" => matches!(refusal, Some(Reason::LargerDevice { .. })),
             "luks-header" => matches!(refusal, Some(Reason::Header { .. })),
             "pool-full" => matches!(refusal, Some(Reason::PoolFull { .. })),
-            "merge" => matches!(refusal, Some(Reason::MergeWaits | Reason::MergeFailed)),
             "suspended" => matches!(
                 refusal,
                 Some(Reason::Suspended(_) | Reason::SuspendedInside(_))
@@ -227,34 +223,31 @@ impl Health {
         (!is_well).then(|| refused(verdict, &words))
     }
 
+    /// What LVM says of the volume. It is a finding beside the refusal of the next mount, since a pod that has the volume
+    /// mounted goes on writing to it.
     fn lvm(&self) -> Option<Finding> {
-        let Volume { id, health, .. } = &self.volume;
-        if health.is_empty() {
+        let (volume, id) = (&self.volume, &self.volume.id);
+        let State { may, says, help } = State::of(volume);
+        if may == May::Make {
             return None;
         }
-        if let Err(reason) = require_sound(&self.volume, false) {
-            let finding = Finding::warning("volume-health", reason.message(id)).word(health);
-            let command = format!("lvs -a -o +devices,lv_health_status {}", id.vg());
-            return Some(finding.run(command));
-        }
-        let finding = Finding::warning("volume-health", format!("LVM says {health:?}"));
-        let finding = finding.word(health);
-        let is_broken = self.volume.is_pool() && require_no_fault(&self.volume).is_err();
-        Some(if health == NEEDS_REFRESH {
-            let why = "one of its images got no writes, and gets none until LVM fills it again: first see in `dmesg` \
-                       that its disk is well";
-            finding.why(why).run(format!("lvchange --refresh {id}"))
-        } else if !is_broken {
-            let why = "it may lose data, or cannot be activated";
-            let command = format!("lvs -a -o +devices,lv_health_status {}", id.vg());
-            finding.why(why).run(command)
-        } else if self.volume.runs_out_at(self.limit) {
-            // A repair would not give the pool more room.
-            finding.why("its volumes cannot be written until it has room")
-        } else {
-            let finding = finding.why("the driver does not write to its volumes");
-            finding.run(repair_pool(id))
-        })
+        let finding = match require_well(volume, false) {
+            Err(reason) if !volume.is_pool() => reason.message(id),
+            Err(_) | Ok(()) => format!("LVM says {says:?}"),
+        };
+        let finding = Finding::warning("volume-health", finding).word(&says);
+        let finding = match may {
+            May::Make | May::Write => finding.why("it may lose data, or cannot be activated"),
+            May::Read | May::Nothing if volume.runs_out_at(self.limit) => {
+                // A repair would not give the pool more room.
+                return Some(finding.why("its volumes cannot be written until it has room"));
+            }
+            May::Read | May::Nothing if volume.is_pool() => {
+                finding.why("the driver does not write to its volumes")
+            }
+            May::Read | May::Nothing => finding,
+        };
+        Some(finding.run(first_command(id, help)))
     }
 
     fn suspended(&self) -> Option<Finding> {
@@ -373,21 +366,6 @@ impl Health {
         let finding = Finding::warning("snapshot-full", finding).word("nearly full");
         let finding = finding.why("a snapshot that is full is lost");
         Some(finding.run(format!("lvextend --extents +20%ORIGIN {}", self.volume.id)))
-    }
-
-    /// The fault that the merge of a snapshot waits or has failed. It is a finding beside the refusal of the next
-    /// mount, since a pod that has the volume mounted goes on writing to it.
-    fn merge(&self) -> Option<Finding> {
-        let (reason, word) = match self.volume.merge? {
-            Merge::Runs => return None,
-            Merge::Waits => (Reason::MergeWaits, "merge waits"),
-            Merge::Failed => (Reason::MergeFailed, "merge failed"),
-        };
-        let finding = Finding::warning("merge", reason.message(&self.volume.id)).word(word);
-        Some(finding.run(format!(
-            "lvs -a -o +lv_merging,devices {}",
-            self.volume.id.vg()
-        )))
     }
 
     fn kept_from_others(&self) -> Option<Finding> {

@@ -21,8 +21,8 @@ use driver::lvm::{self, Group, GroupLeases, KeptAway, LeaseState, Listed, Volume
 use driver::mount::{KubeletPath, Row, is_kubelets};
 use driver::names::{LvId, VgName};
 use driver::volume::{
-    Decision, Device, Facts, Known, Place, Reason, Subject, Tables, all_inside, require_header,
-    volume_of,
+    Decision, Device, Facts, Help, Known, Place, Reason, State, Subject, Tables, all_inside,
+    require_header, volume_of,
 };
 
 pub struct Inventory<'a> {
@@ -320,7 +320,7 @@ impl<'a> Inventory<'a> {
         // A pool counts: volumes of pods may be in it.
         volume.is_pool()
             // A full or nearly full snapshot counts: somebody should extend or remove it.
-            || volume.has_overflowed()
+            || State::of(volume).help == Help::Remove
             || nearly_lost(volume).is_some()
             || !volume.record.tags.is_empty()
             || self.is_mounted_for_pods(volume)

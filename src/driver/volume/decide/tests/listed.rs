@@ -12,7 +12,7 @@ use Decision::Look;
 use FsType::{Ext4, Xfs};
 
 /// The volume holds its recorded filesystem, nobody has it open, and LVM was asked before this call activated it.
-fn inactive(facts: &mut Facts) {
+fn listed(facts: &mut Facts) {
     holds(facts, FsType::Ext4, |_| ());
     tags(facts, "flexvolume.fs=ext4:u");
     facts.openers = Some(Openers::default());
@@ -24,34 +24,34 @@ fn inactive(facts: &mut Facts) {
 fn what_lvm_said_before_the_activation_is_enough_for_the_recorded_filesystem_alone() {
     let recorded = mount(Ext4, |m| m.record = false);
     check(&[
-        ("first who has it open", |f, _| { inactive(f); f.openers = None; }, Look(Level::Openers)),
-        ("then the device", |f, _| { inactive(f); f.content = None; }, Look(Level::Content)),
-        ("the recorded one", |f, _| inactive(f), recorded),
-        ("to be read", |f, w| { inactive(f); w.read_only = true; }, mount(Ext4, |m| { m.record = false; m.check = false; })),
-        ("that is to be grown", |f, _| { inactive(f); holds(f, Ext4, |s| s.device = Bytes::new(2 * GIB)); }, mount(Ext4, |m| { m.record = false; m.grow = Grow::After; })),
-        ("in stripes", |f, _| { inactive(f); volume(f).layout = "striped".into(); }, mount(Ext4, |m| m.record = false)),
+        ("first who has it open", |f, _| { listed(f); f.openers = None; }, Look(Level::Openers)),
+        ("then the device", |f, _| { listed(f); f.content = None; }, Look(Level::Content)),
+        ("the recorded one", |f, _| listed(f), recorded),
+        ("to be read", |f, w| { listed(f); w.read_only = true; }, mount(Ext4, |m| { m.record = false; m.check = false; })),
+        ("that is to be grown", |f, _| { listed(f); holds(f, Ext4, |s| s.device = Bytes::new(2 * GIB)); }, mount(Ext4, |m| { m.record = false; m.grow = Grow::After; })),
+        ("in stripes", |f, _| { listed(f); volume(f).layout = "striped".into(); }, mount(Ext4, |m| m.record = false)),
     ]);
     check(&[
-        ("blank", |f, _| { inactive(f); f.content = blank().content; }, Look(Level::Lvm)),
-        ("blank, with a permission", |f, _| { inactive(f); f.content = blank().content; tags(f, "flexvolume.mayformat=data-0:1700000000"); }, Look(Level::Lvm)),
-        ("half made", |f, _| { inactive(f); tags(f, "flexvolume.making=xfs:u"); holds(f, Xfs, |s| s.half = true); }, Look(Level::Lvm)),
-        ("another one", |f, _| { inactive(f); tags(f, "flexvolume.fs=ext4:v"); }, Look(Level::Lvm)),
-        ("of the wrong type", |f, w| { inactive(f); w.fs = Some(Xfs); }, Look(Level::Lvm)),
-        ("not recorded", |f, _| { inactive(f); tags(f, ""); }, Look(Level::Lvm)),
-        ("recorded, and a permission stands", |f, _| { inactive(f); tags(f, "flexvolume.fs=ext4:u,flexvolume.mayformat=data-0:1"); }, Look(Level::Lvm)),
-        ("encrypted", |f, _| { inactive(f); tags(f, "flexvolume.fs=ext4:u,flexvolume.luks=l"); }, Look(Level::Lvm)),
-        ("read-only in the kernel, and LVM knows why", |f, w| { inactive(f); w.read_only = true; f.read_only = true; }, Look(Level::Lvm)),
-        ("open in a process that writes", |f, _| { inactive(f); f.openers = Some(Openers { processes: vec![process(true)], ..Openers::default() }); }, Look(Level::Lvm)),
-        ("mounted elsewhere", |f, _| { inactive(f); f.content = Some(Content::Claimed(Some(filesystem(Ext4, "u")))); }, Look(Level::Lvm)),
-        ("suspended", |f, _| { inactive(f); uses(f).suspended = Some("vg-lv".into()); }, Look(Level::Lvm)),
-        ("RAID", |f, _| { inactive(f); volume(f).layout = "raid,raid1".into(); }, Look(Level::Lvm)),
-        ("a cache", |f, _| { inactive(f); volume(f).layout = "cache".into(); }, Look(Level::Lvm)),
-        ("a snapshot", |f, _| { inactive(f); volume(f).role = SNAPSHOT.into(); }, Look(Level::Lvm)),
-        ("an origin", |f, _| { inactive(f); volume(f).role = ORIGIN.into(); }, Look(Level::Lvm)),
-        ("in a pool", |f, _| { inactive(f); volume(f).pool = lv("pool"); }, Look(Level::Lvm)),
-        ("not well", |f, _| { inactive(f); volume(f).health = "partial".into(); }, Look(Level::Lvm)),
-        ("in a shared group", |f, _| { inactive(f); shared(f, LeaseState::Held); }, Look(Level::Lvm)),
-        ("the device is another volume's", |f, _| { inactive(f); volume(f).uuid = LvUuid::of("c-d"); }, Look(Level::Lvm)),
-        ("a pod has it", |f, _| { inactive(f); mounted(f, POD, "rw", "rw"); }, Look(Level::Lvm)),
+        ("blank", |f, _| { listed(f); f.content = blank().content; }, Look(Level::Lvm)),
+        ("blank, with a permission", |f, _| { listed(f); f.content = blank().content; tags(f, "flexvolume.mayformat=data-0:1700000000"); }, Look(Level::Lvm)),
+        ("half made", |f, _| { listed(f); tags(f, "flexvolume.making=xfs:u"); holds(f, Xfs, |s| s.half = true); }, Look(Level::Lvm)),
+        ("another one", |f, _| { listed(f); tags(f, "flexvolume.fs=ext4:v"); }, Look(Level::Lvm)),
+        ("of the wrong type", |f, w| { listed(f); w.fs = Some(Xfs); }, Look(Level::Lvm)),
+        ("not recorded", |f, _| { listed(f); tags(f, ""); }, Look(Level::Lvm)),
+        ("recorded, and a permission stands", |f, _| { listed(f); tags(f, "flexvolume.fs=ext4:u,flexvolume.mayformat=data-0:1"); }, Look(Level::Lvm)),
+        ("encrypted", |f, _| { listed(f); tags(f, "flexvolume.fs=ext4:u,flexvolume.luks=l"); }, Look(Level::Lvm)),
+        ("read-only in the kernel, and LVM knows why", |f, w| { listed(f); w.read_only = true; f.read_only = true; }, Look(Level::Lvm)),
+        ("open in a process that writes", |f, _| { listed(f); f.openers = Some(Openers { processes: vec![process(true)], ..Openers::default() }); }, Look(Level::Lvm)),
+        ("mounted elsewhere", |f, _| { listed(f); f.content = Some(Content::Claimed(Some(filesystem(Ext4, "u")))); }, Look(Level::Lvm)),
+        ("suspended", |f, _| { listed(f); uses(f).suspended = Some("vg-lv".into()); }, Look(Level::Lvm)),
+        ("RAID", |f, _| { listed(f); volume(f).layout = "raid,raid1".into(); }, Look(Level::Lvm)),
+        ("a cache", |f, _| { listed(f); volume(f).layout = "cache".into(); }, Look(Level::Lvm)),
+        ("a snapshot", |f, _| { listed(f); volume(f).role = SNAPSHOT.into(); }, Look(Level::Lvm)),
+        ("an origin", |f, _| { listed(f); volume(f).role = ORIGIN.into(); }, Look(Level::Lvm)),
+        ("in a pool", |f, _| { listed(f); volume(f).pool = lv("pool"); }, Look(Level::Lvm)),
+        ("not well", |f, _| { listed(f); volume(f).health = "partial".into(); }, Look(Level::Lvm)),
+        ("in a shared group", |f, _| { listed(f); shared(f, LeaseState::Held); }, Look(Level::Lvm)),
+        ("the device is another volume's", |f, _| { listed(f); volume(f).uuid = LvUuid::of("c-d"); }, Look(Level::Lvm)),
+        ("a pod has it", |f, _| { listed(f); mounted(f, POD, "rw", "rw"); }, Look(Level::Lvm)),
     ]);
 }

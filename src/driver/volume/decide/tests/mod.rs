@@ -6,5 +6,6 @@ mod listed;
 mod messages;
 mod proof;
 mod sample;
+mod states;
 mod table;
 mod values;

@@ -3,13 +3,14 @@
 use nix::mount::MsFlags;
 
 use super::sample::*;
-use crate::lvm::{LeaseState, Merge, ReadOnlyBy};
+use crate::lvm::{LeaseState, ReadOnlyBy};
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::decide::decision::{Decision, Grow, Level};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Content, Lvm, Pool, Room};
 use crate::volume::decide::reason::{Flaw, Needed, Reason};
 use crate::volume::decide::rules::decide;
+use crate::volume::decide::states::Help;
 use crate::volume::decide::uses::{Place, There};
 use crate::volume::decide::wish::Purpose;
 use crate::volume::device::Failure;
@@ -134,30 +135,38 @@ fn what_lvm_says() {
         ("not active", |f, _| f.device = None, Activate),
         ("not active, only to be active", |f, w| { f.device = None; w.purpose = Purpose::Device; }, Activate),
         ("a pool", |f, _| volume(f).layout = "thin,pool".into(), Refuse(Reason::Pool)),
-        ("a disk is missing", |f, _| if let Some(Lvm::Volume { is_lost, .. }) = &mut f.lvm { *is_lost = true; }, Refuse(Reason::Partial)),
-        ("a disk is missing, and another has all", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u"); volume(f).health = "partial".into(); }, mount(Ext4, |m| m.record = false)),
-        ("a snapshot that has run full", |f, _| volume(f).health = "snapshot invalid".into(), Refuse(Reason::SnapshotFull)),
-        ("a snapshot waits to be merged into it", |f, _| volume(f).merge = Some(Merge::Waits), Refuse(Reason::MergeWaits)),
-        ("a snapshot waits to be merged into it, and LVM does that when it activates it", |f, _| { f.device = None; volume(f).merge = Some(Merge::Waits); }, Activate),
-        ("a snapshot waits to be merged into it, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); volume(f).merge = Some(Merge::Waits); }, mount(Ext4, |m| m.check = false)),
-        ("a snapshot waits to be merged into it, to be extended", |f, w| { larger(f, w); volume(f).merge = Some(Merge::Waits); }, Refuse(Reason::MergeWaits)),
-        ("a snapshot is being merged into it", |f, _| volume(f).merge = Some(Merge::Runs), make(Ext4)),
-        ("a snapshot could not be merged into it", |f, _| volume(f).merge = Some(Merge::Failed), Refuse(Reason::MergeFailed)),
-        ("its cache has failed", |f, _| { volume(f).layout = "cache".into(); volume(f).health = "failed".into(); }, Refuse(Reason::CacheUnwell { kind: "cache", health: "failed".into() })),
-        ("its cache keeps no metadata, to be extended", |f, w| { larger(f, w); volume(f).layout = "cache".into(); volume(f).health = "metadata_read_only".into(); }, Refuse(Reason::CacheUnwell { kind: "cache", health: "metadata_read_only".into() })),
-        ("its writecache has failed", |f, _| { volume(f).layout = "writecache".into(); volume(f).health = "error".into(); }, Refuse(Reason::CacheUnwell { kind: "writecache", health: "error".into() })),
-        ("its cache has failed, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); volume(f).layout = "cache".into(); volume(f).health = "failed".into(); }, mount(Ext4, |m| (m.check, m.record) = (false, false))),
-        ("its cache misses a disk, and may be whole", |f, _| { holds(f, Ext4, |_| ()); volume(f).layout = "cache".into(); volume(f).health = "partial".into(); }, mount(Ext4, |m| m.record = false)),
-        ("its cache is not active yet", |f, _| { f.device = None; volume(f).layout = "cache".into(); volume(f).health = "failed".into(); }, Activate),
-        ("a RAID with a fault that it makes up for", |f, _| { holds(f, Ext4, |_| ()); volume(f).layout = "raid,raid1".into(); volume(f).health = "refresh needed".into(); }, mount(Ext4, |m| m.record = false)),
-        ("blank, on such a RAID", |f, _| { volume(f).layout = "raid,raid1".into(); volume(f).health = "refresh needed".into(); }, Refuse(Reason::Degraded(Flaw::Health("refresh needed".into())))),
-        ("blank, in a pool that lacks a disk", |f, _| pool(f, 1.0, 1.0, "partial"), Refuse(Reason::Degraded(Flaw::Pool(vg_pool(), "partial".into())))),
-        ("with a filesystem, in a pool that lacks a disk", |f, _| { holds(f, Ext4, |_| ()); pool(f, 1.0, 1.0, "partial"); }, mount(Ext4, |m| m.record = false)),
+        ("LVM's row has a letter or a health that is in no table: data::states has each that is", |f, _| letter(volume(f), 9, 'Z'), unwell("lv_attr 9 Z", Help::Look)),
+        ("the same, to be read", |f, w| { w.read_only = true; volume(f).health = "tired".into(); }, unwell("tired", Help::Look)),
+        ("the same, not active", |f, _| { inactive(f); volume(f).health = "tired".into(); }, unwell("tired", Help::Look)),
+        ("a kind that is in no table, not active", |f, _| { inactive(f); letter(volume(f), 1, 'Z'); }, unwell("lv_attr 1 Z", Help::Look)),
+        ("LVM cannot tell how it is, as after a killed lvextend", |f, _| { holds(f, Ext4, |_| ()); letter(volume(f), 5, 'X'); letter(volume(f), 9, 'X'); }, mount(Ext4, |m| m.record = false)),
+        ("blank, and LVM cannot tell how it is", |f, _| letter(volume(f), 9, 'X'), Refuse(Reason::Degraded(Flaw::Unwell(said("vg/data", "unknown", Help::Refresh))))),
+        ("a disk is missing", |f, _| volume(f).health = "partial".into(), Refuse(Reason::Partial)),
+        ("a disk is missing, not active", |f, _| { inactive(f); volume(f).health = "partial".into(); }, Refuse(Reason::Partial)),
+        ("a disk is missing, to be read", |f, w| { w.read_only = true; volume(f).health = "partial".into(); }, Refuse(Reason::Partial)),
+        ("a disk is missing, and the RAID may have all", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u"); volume(f).layout = "raid,raid1".into(); volume(f).health = "partial".into(); letter(volume(f), 9, 'p'); }, mount(Ext4, |m| m.record = false)),
+        ("a disk is missing, and the mirror may have all", |f, _| { holds(f, Ext4, |_| ()); volume(f).layout = "mirror".into(); volume(f).health = "partial".into(); }, mount(Ext4, |m| m.record = false)),
+        ("a snapshot that has run full", |f, _| letter(volume(f), 5, 'I'), Refuse(Reason::SnapshotFull)),
+        ("a snapshot that has run full, to be read", |f, w| { w.read_only = true; letter(volume(f), 5, 'S'); }, Refuse(Reason::SnapshotFull)),
+        ("a snapshot waits to be merged into it", |f, _| merging(f, "unknown"), Refuse(Reason::MergeWaits)),
+        ("a snapshot waits to be merged into it, and LVM does that when it activates it", |f, _| { inactive(f); merging(f, "unknown"); }, Activate),
+        ("a snapshot waits to be merged into it, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); merging(f, "unknown"); }, mount(Ext4, |m| (m.check, m.record) = (false, false))),
+        ("a snapshot waits to be merged into it, to be extended", |f, w| { larger(f, w); merging(f, "unknown"); }, Refuse(Reason::MergeWaits)),
+        ("a snapshot is being merged into it", |f, _| merging(f, ""), make(Ext4)),
+        ("a snapshot could not be merged into it", |f, _| { merging(f, "merge failed"); letter(volume(f), 5, 'm'); }, unwell("merge failed", Help::Again)),
+        ("its cache has failed", |f, _| volume(f).health = "failed".into(), unwell("failed", Help::Again)),
+        ("its cache keeps no metadata, to be extended", |f, w| { larger(f, w); volume(f).health = "metadata_read_only".into(); }, unwell("metadata_read_only", Help::Again)),
+        ("its writecache has failed", |f, _| { letter(volume(f), 9, 'E'); volume(f).health = "error".into(); }, unwell("error", Help::Again)),
+        ("its writecache has failed, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); volume(f).health = "error".into(); }, mount(Ext4, |m| (m.check, m.record) = (false, false))),
+        ("its cache is not active yet", |f, _| { inactive(f); letter(volume(f), 5, 'c'); letter(volume(f), 9, 'F'); }, Activate),
+        ("a RAID with a fault that it makes up for", |f, _| { holds(f, Ext4, |_| ()); volume(f).health = "refresh needed".into(); }, mount(Ext4, |m| m.record = false)),
+        ("blank, on such a RAID", |f, _| { letter(volume(f), 9, 'r'); volume(f).health = "repair needed".into(); }, Refuse(Reason::Degraded(Flaw::Unwell(said("vg/data", "repair needed", Help::Repair))))),
+        ("blank, in a pool that lacks a disk", |f, _| pool(f, 1.0, 1.0, "partial"), pool_unwell("partial", Help::Disk)),
         ("a device stands in for a disk that was away", |f, _| { holds(f, Ext4, |_| ()); f.stand_in = Some("vg-lv-missing_0_0".into()); }, Refuse(partly_active())),
         ("the same, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); f.stand_in = Some("vg-lv-missing_0_0".into()); }, Refuse(partly_active())),
         ("the same, of a RAID", |f, _| { holds(f, Ext4, |_| ()); f.stand_in = Some("vg-lv-missing_0_0".into()); volume(f).layout = "raid,raid1".into(); }, mount(Ext4, |_| ())),
         ("the same, of a blank RAID", |f, _| { f.stand_in = Some("vg-lv-missing_0_0".into()); volume(f).layout = "raid,raid1".into(); }, Refuse(partly_active())),
-        ("its pool has failed, to be read", |f, w| { w.read_only = true; volume(f).pool = lv("pool"); volume(f).health = "failed".into(); }, Refuse(Reason::PoolUnwell { pool: vg_pool(), health: "failed".into() })),
+        ("its pool has failed, to be read", |f, w| { w.read_only = true; volume(f).pool = lv("pool"); letter(volume(f), 9, 'F'); }, pool_unwell("failed", Help::AgainPool)),
         ("the device is another volume's", |f, _| volume(f).uuid = LvUuid::of("c-d"), Refuse(Reason::AnotherDevice)),
         ("suspended by hand", |f, _| uses(f).suspended = Some("vg-lv".into()), Refuse(Reason::Suspended("vg-lv".into()))),
         ("suspended by a killed lvextend", |f, _| { uses(f).suspended = Some("vg-lv".into()); if let Some(Lvm::Volume { unused_table, .. }) = &mut f.lvm { *unused_table = true; } }, Resume),
@@ -171,7 +180,7 @@ fn what_lvm_says() {
         ("made in a full pool, and it fits", |f, w| { absent(f, w); promising(f, 60); }, Decision::Create(Bytes::new(EXTENT))),
         ("made in a full pool, and it does not fit", |f, w| { absent(f, w); promising(f, 61); }, full("data", 100.0)),
         ("its pool's metadata is full", |f, _| pool(f, 1.0, 99.5, ""), full("metadata", 99.5)),
-        ("its pool is broken", |f, _| pool(f, 1.0, 1.0, "failed"), Refuse(Reason::PoolUnwell { pool: vg_pool(), health: "failed".into() })),
+        ("its pool is broken", |f, _| pool(f, 1.0, 1.0, "failed"), pool_unwell("failed", Help::AgainPool)),
         ("its pool has room", |f, _| pool(f, 94.9, 94.9, ""), make(Ext4)),
         ("its pool is not to be seen", |f, _| if let Some(Lvm::Volume { pool, .. }) = &mut f.lvm { *pool = Some(Pool::Unseen(LvId::parse("vg/pool").unwrap())); }, Refuse(Reason::NoPool(vg_pool()))),
     ]);

@@ -8,7 +8,8 @@ use crate::lvm::{Holder, LeaseState, ReadOnlyBy, twins};
 use crate::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Sectors, ShortDisk};
-use crate::volume::decide::reason::{Flaw, Needed, Reason};
+use crate::volume::decide::reason::{Flaw, Needed, Reason, Unwell};
+use crate::volume::decide::states::Help;
 use crate::volume::decide::tests::sample::{data_at, filesystem};
 use crate::volume::decide::uses::{Elsewhere, Occupied, Place};
 use crate::volume::device::Failure;
@@ -62,6 +63,13 @@ pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         percent,
         limit: 97,
     };
+    let of = |of: &str, says: &str, help| Unwell {
+        of: LvId::parse(of).unwrap(),
+        says: text(says),
+        help,
+    };
+    let said = |help| of("vg7/web7", "error7", help);
+    let pool_said = |help| of("vg7/pool7", "out_of_data7", help);
     let other = |wanted| Reason::Other {
         what: text("crypto_LUKS7").shown(),
         wanted,
@@ -209,9 +217,10 @@ pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::ActiveWithoutLock,
         Reason::Partial,
         Reason::Degraded(Flaw::Missing(7)),
-        Reason::Degraded(Flaw::Health(text("mismatches exist"))),
-        Reason::Degraded(Flaw::Health(text("refresh7"))),
-        Reason::Degraded(Flaw::Pool(id(), text("partial7"))),
+        Reason::Degraded(Flaw::Unwell(said(Help::Resync))),
+        Reason::Degraded(Flaw::Unwell(said(Help::Refresh))),
+        Reason::Degraded(Flaw::Unwell(said(Help::Repair))),
+        Reason::Degraded(Flaw::Unwell(pool_said(Help::Disk))),
         Reason::PartlyActive {
             stand_in: text("vg7-web7-missing_0_0"),
             pool: None,
@@ -222,15 +231,9 @@ pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         },
         Reason::SnapshotFull,
         Reason::MergeWaits,
-        Reason::MergeFailed,
-        Reason::CacheUnwell {
-            kind: "cache",
-            health: text("failed7"),
-        },
-        Reason::CacheUnwell {
-            kind: "writecache",
-            health: text("error7"),
-        },
+        Reason::Unwell(said(Help::Look)),
+        Reason::Unwell(said(Help::Again)),
+        Reason::Unwell(pool_said(Help::AgainPool)),
         Reason::AnotherDevice,
         Reason::LargerDevice {
             device: size(70),
@@ -242,10 +245,6 @@ pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::NoPool(id()),
         full("data", 97.5),
         full("metadata", 98.7),
-        Reason::PoolUnwell {
-            pool: id(),
-            health: text("out_of_data7"),
-        },
         Reason::Failed(text("probing /dev/mapper/vg7-web7: 7")),
         Reason::Unreadable {
             at: 4_194_307,

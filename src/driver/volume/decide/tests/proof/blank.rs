@@ -94,7 +94,10 @@ pub fn is_exactly_well(facts: &Facts) -> bool {
         Some(Pool::Unseen(_)) => false,
         None => true,
     };
+    let is_merged_later = volume.attr.starts_with('O') && !volume.merge_failed.is_empty();
     volume.health.is_empty()
+        && !volume.attr.contains(['I', 'Z'])
+        && !is_merged_later
         && volume.group.missing == 0
         && is_pool_well
         && facts.stand_in.is_none()

@@ -95,14 +95,13 @@ pub fn is_one_filesystem(facts: &Facts) -> bool {
 
 /// Everything was looked at, and nothing is wrong with the volume.
 pub fn is_known_and_well(facts: &Facts) -> bool {
-    let Some(Lvm::Volume {
-        volume,
-        pool,
-        is_lost,
-        ..
-    }) = &facts.lvm
-    else {
+    let Some(Lvm::Volume { volume, pool, .. }) = &facts.lvm else {
         return false;
+    };
+    // Of all that the sights have LVM say.
+    let is_usable = match &*volume.health {
+        "" | "refresh needed" => !volume.attr.contains(['I', 'Z']),
+        health => health == "partial" && volume.layout == "raid,raid1",
     };
     let is_held = match &facts.locks {
         None => volume.lock.is_none(),
@@ -132,7 +131,7 @@ pub fn is_known_and_well(facts: &Facts) -> bool {
         .as_ref()
         .is_some_and(|device| device.lv_uuid == volume.uuid)
         && facts.not_its_device.is_none()
-        && !is_lost
+        && is_usable
         && !matches!(pool, Some(Pool::Unseen(_)))
         && is_held
         && nobody_writes

@@ -22,6 +22,11 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
     // Space that LVM may have given to another volume is never written.
     let is_written = changes && !wish.read_only;
     assert!(!is_written || facts.outgrown.is_none(), "{}", case());
+    // Neither is what a merge would undo.
+    let is_undone = facts.volume().is_some_and(|volume| {
+        volume.attr.starts_with('O') && volume.is_active() && !volume.merge_failed.is_empty()
+    });
+    assert!(!is_written || !is_undone, "{}", case());
     match decision {
         Decision::Make {
             permit,
@@ -112,7 +117,8 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
             let is_mounted = mount.alive.is_some();
             assert!(mount.record || is_mounted || !may_allow_mkfs, "{}", case());
             assert!(!mount.record || is_exactly_well(facts), "{}", case());
-            assert!(facts.stand_in.is_none(), "{}", case());
+            let has_copies = volume_of(facts).layout == "raid,raid1";
+            assert!(facts.stand_in.is_none() || has_copies, "{}", case());
             assert!(is_one_filesystem(facts), "{}", case());
             assert!(is_on_its_sectors(facts), "{}", case());
             let writes = mount.check || mount.grow != Grow::Not;

@@ -1,7 +1,7 @@
 //! Representatives of all facts about a volume.
 
 use super::super::sample::*;
-use crate::lvm::{LeaseState, Merge, Record};
+use crate::lvm::{LeaseState, Record};
 use crate::names::{Bytes, FsType, LvUuid, Shown};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Content, Facts, FilesystemState, Ground, Lvm, Pool};
@@ -147,14 +147,19 @@ pub const ROOMS: [See; 7] = [
 ];
 
 /// Faults of a volume that LVM reports.
-pub const ODDITIES: [See; 36] = [
+pub const ODDITIES: [See; 38] = [
     |_| (),
     |f| volume(f).layout = "thin,pool".into(),
-    |f| lose(f),
     |f| volume(f).health = "partial".into(),
+    |f| {
+        volume(f).layout = "raid,raid1".into();
+        volume(f).health = "partial".into();
+    },
     |f| volume(f).group.metadata_free = Bytes::new(0),
     |f| volume(f).group.missing = 1,
-    |f| volume(f).health = "snapshot invalid".into(),
+    |f| letter(volume(f), 5, 'I'),
+    |f| letter(volume(f), 9, 'Z'),
+    |f| volume(f).health = "refresh needed".into(),
     |f| volume(f).uuid = LvUuid::of("another"),
     |f| unused_table(f),
     |f| pool(f, 1.0, 1.0, ""),
@@ -176,13 +181,10 @@ pub const ODDITIES: [See; 36] = [
     },
     |f| volume(f).open = true,
     |f| f.outgrown = Some(Bytes::new(9 * GIB)),
-    |f| volume(f).merge = Some(Merge::Waits),
-    |f| volume(f).merge = Some(Merge::Failed),
-    |f| {
-        volume(f).layout = "cache".into();
-        volume(f).health = "failed".into();
-    },
-    |f| volume(f).merge = Some(Merge::Runs),
+    |f| merging(f, "unknown"),
+    |f| merging(f, "merge failed"),
+    |f| volume(f).health = "failed".into(),
+    |f| merging(f, ""),
     |f| tags(f, "flexvolume.fs=ext4:u"),
     |f| thin(f, Some(0.0)),
     |f| thin(f, Some(12.5)),
@@ -303,12 +305,6 @@ pub fn elsewhere(hosts: bool) -> Vec<Elsewhere> {
         one.hosts = hosts;
     }
     by
-}
-
-pub fn lose(facts: &mut Facts) {
-    if let Some(Lvm::Volume { is_lost, .. }) = &mut facts.lvm {
-        *is_lost = true;
-    }
 }
 
 pub fn unused_table(facts: &mut Facts) {

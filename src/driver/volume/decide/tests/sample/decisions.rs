@@ -4,7 +4,8 @@ use crate::names::FsType;
 use crate::volume::Permit;
 use crate::volume::decide::decision::{Decision, Grow, Making, Mount};
 use crate::volume::decide::doubt::Doubt;
-use crate::volume::decide::reason::{Flaw, Reason};
+use crate::volume::decide::reason::{Flaw, Reason, Unwell};
+use crate::volume::decide::states::Help;
 
 use super::*;
 
@@ -53,4 +54,20 @@ pub fn partly_active() -> Reason {
         stand_in: "vg-lv-missing_0_0".into(),
         pool: None,
     }
+}
+
+pub fn said(of: &str, says: &str, help: Help) -> Unwell {
+    Unwell {
+        of: LvId::parse(of).unwrap(),
+        says: says.to_owned(),
+        help,
+    }
+}
+
+pub fn unwell(says: &str, help: Help) -> Decision {
+    Decision::Refuse(Reason::Unwell(said("vg/data", says, help)))
+}
+
+pub fn pool_unwell(says: &str, help: Help) -> Decision {
+    Decision::Refuse(Reason::Unwell(said("vg/pool", says, help)))
 }

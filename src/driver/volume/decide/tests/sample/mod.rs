@@ -56,7 +56,6 @@ pub fn blank() -> Facts {
         volume: Box::new(lvm::sample()),
         pool: None,
         unused_table: false,
-        is_lost: false,
     });
     facts.content = Some(Content::Blank {
         zero: true,
@@ -101,11 +100,31 @@ pub fn tags(facts: &mut Facts, tags: &str) {
     volume(facts).record = Record::parse(tags.split(','));
 }
 
+/// Writes this letter of `lv_attr`, counted from 1.
+pub fn letter(volume: &mut Volume, place: usize, letter: char) {
+    let letters = volume.attr.chars().zip(1..);
+    let letters = letters.map(|(old, at)| if at == place { letter } else { old });
+    volume.attr = letters.collect();
+}
+
+/// A snapshot is to be merged into the volume. `failed`: what LVM says of that.
+pub fn merging(facts: &mut Facts, failed: &str) {
+    letter(volume(facts), 1, 'O');
+    failed.clone_into(&mut volume(facts).merge_failed);
+}
+
+/// The volume is not active.
+pub fn inactive(facts: &mut Facts) {
+    facts.device = None;
+    volume(facts).number = None;
+}
+
 pub fn pool(facts: &mut Facts, data: f64, metadata: f64, health: &str) {
     let mut row = lvm::sample();
     row.id = LvId::parse("vg/pool").unwrap();
     row.data_percent = Some(data);
     row.metadata_percent = Some(metadata);
+    (row.attr, row.layout) = ("twi-aot---".to_owned(), "thin,pool".to_owned());
     health.clone_into(&mut row.health);
     let seen = Pool::Seen(Box::new(row));
     match &mut facts.lvm {

@@ -1,0 +1,180 @@
+//! What LVM says of a volume, as a table: letters of `lv_attr`, `lv_health_status` and `lv_merge_failed`. What is not in
+//! the table is refused.
+
+use crate::lvm::Volume;
+
+/// What may be done with a volume of which LVM says this. Each includes the ones before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum May {
+    Nothing,
+    Read,
+    Write,
+    /// A filesystem may be made, too: the volume is exactly well.
+    Make,
+}
+
+/// What helps first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Help {
+    /// To see which disk LVM means, and what the kernel says of it.
+    Look,
+    /// A disk that comes back.
+    Disk,
+    /// `lvchange --refresh`, when the disk works.
+    Refresh,
+    /// `lvconvert --repair`.
+    Repair,
+    /// `lvchange --syncaction repair`.
+    Resync,
+    /// To remove the snapshot.
+    Remove,
+    /// To let LVM merge the snapshot.
+    Merge,
+    /// To activate the volume again, when its disk works.
+    Again,
+    /// The same with a thin pool, or a repair of the pool.
+    AgainPool,
+}
+
+/// Where LVM says it. A letter of `lv_attr` has its place, counted from 1 as in lvs(8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Health,
+    /// `lv_merge_failed`, of a volume into which a snapshot is to be merged.
+    Merge,
+    Attr(usize),
+}
+
+use Field::{Attr, Health, Merge};
+use May::{Make, Nothing, Read, Write};
+
+/// The field, what it says, what may be done, the word for people, and what helps.
+type Row = (Field, &'static str, May, &'static str, Help);
+
+/// All that LVM can say. Sources: lvm2 lib/metadata/lv.c, `lv_attr_dup_with_info_and_seg_status`; lib/report/report.c,
+/// `_lvhealthstatus_disp` and `_lvmergefailed_disp`.
+#[rustfmt::skip] // a row is a line
+const ROWS: &[Row] = &[
+    (Health, "", Make, "", Help::Look),
+    // `State::by` lets a RAID with copies, and a mirror, be written.
+    (Health, "partial", Nothing, "partial", Help::Disk),
+    (Health, "refresh needed", Write, "refresh needed", Help::Refresh),
+    // These two are of LVM 2.03.39.
+    (Health, "repair needed", Write, "repair needed", Help::Repair),
+    (Health, "refresh or repair needed", Write, "refresh or repair needed", Help::Refresh),
+    (Health, "mismatches exist", Write, "mismatches exist", Help::Resync),
+    (Health, "writemostly", Write, "writemostly", Help::Look),
+    // A pool or a cache that has failed answers nothing. The next three refuse writes, or may lose them.
+    (Health, "failed", Nothing, "failed", Help::Again),
+    (Health, "metadata_read_only", Read, "metadata_read_only", Help::Again),
+    (Health, "out_of_data", Read, "out_of_data", Help::Again),
+    (Health, "error", Read, "error", Help::Again),
+    (Health, "unknown", Write, "unknown", Help::Refresh),
+
+    // What is written before the merge is lost by it.
+    (Merge, "unknown", Read, "merge waits", Help::Merge),
+    (Merge, "", Make, "", Help::Look),
+    (Merge, "merge failed", Read, "merge failed", Help::Again),
+
+    // The kind. `v` is also VDO, `c` is converted, and `O` is judged by `Merge`.
+    (Attr(1), "-CMOVRcgmorsv", Make, "", Help::Look),
+    // Pools, which no pod can name.
+    (Attr(1), "dt", Make, "", Help::Look),
+    // Parts of a volume, which LVM lists only with `--all`.
+    (Attr(1), "DISTeilp", Nothing, "part of another volume", Help::Look),
+
+    // The state. The kernel's tables show what is suspended or has no table.
+    (Attr(5), "-adis", Make, "", Help::Look),
+    (Attr(5), "Cc", Read, "check needed", Help::Again),
+    (Attr(5), "IS", Nothing, "snapshot invalid", Help::Remove),
+    (Attr(5), "Mm", Read, "merge failed", Help::Again),
+    // As after a killed lvextend, the kernel's table is not as long as LVM's. `larger-device` refuses the dangerous case.
+    (Attr(5), "X", Write, "unknown", Help::Refresh),
+    (Attr(5), "h", Nothing, "historical", Help::Look),
+
+    // The health. `s` is reshaped, and `R` was.
+    (Attr(9), "-Rs", Make, "", Help::Look),
+    (Attr(9), "p", Nothing, "partial", Help::Disk),
+    (Attr(9), "r", Write, "refresh needed", Help::Refresh),
+    (Attr(9), "m", Write, "mismatches exist", Help::Resync),
+    (Attr(9), "w", Write, "writemostly", Help::Look),
+    (Attr(9), "F", Nothing, "failed", Help::Again),
+    (Attr(9), "M", Read, "metadata_read_only", Help::Again),
+    (Attr(9), "D", Read, "out_of_data", Help::Again),
+    (Attr(9), "E", Read, "error", Help::Again),
+    (Attr(9), "X", Write, "unknown", Help::Refresh),
+];
+
+/// What LVM says of a volume: the worst, if it says several things.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    pub may: May,
+    /// In LVM's words. Empty if the volume is exactly well.
+    pub says: String,
+    pub help: Help,
+}
+
+impl State {
+    pub fn of(volume: &Volume) -> Self {
+        // At these places, a letter is the kernel's word of an active volume. A merge waits for the activation.
+        let is_active = volume.is_active();
+        let is_origin = is_active && volume.letter(1) == Some('O');
+        let letters = [1, 5, 9]
+            .into_iter()
+            .filter(|place| *place == 1 || is_active)
+            .map(|place| (Attr(place), volume.letter(place).map(String::from)));
+        let merge = is_origin.then(|| (Merge, Some(volume.merge_failed.clone())));
+        let all = [(Health, Some(volume.health.clone()))].into_iter();
+        let all = all.chain(merge).chain(letters);
+        let states = all.map(|(field, text)| Self::by(field, &text.unwrap_or_default(), volume));
+        let mut worst = states.min_by_key(|state| state.may).unwrap_or_default();
+        if worst.help == Help::Again && (volume.is_pool() || volume.pool.is_some()) {
+            worst.help = Help::AgainPool;
+        }
+        worst
+    }
+
+    /// The row of what one field says.
+    fn by(field: Field, text: &str, volume: &Volume) -> Self {
+        let is_its = |(of, words, ..): &&Row| {
+            *of == field
+                && match field {
+                    Attr(_) => !text.is_empty() && words.contains(text),
+                    Health | Merge => *words == text,
+                }
+        };
+        // The kernel fails each read of what is lost.
+        let has_copies = volume.keeps_copies() || volume.layout == "mirror";
+        match ROWS.iter().find(is_its) {
+            Some((_, _, _, says, Help::Disk)) if has_copies => Self {
+                may: Write,
+                says: (*says).to_owned(),
+                help: Help::Disk,
+            },
+            Some((_, _, may, says, help)) => Self {
+                may: *may,
+                says: (*says).to_owned(),
+                help: *help,
+            },
+            None => Self {
+                says: match field {
+                    Health => text.to_owned(),
+                    Merge => format!("lv_merge_failed {text}"),
+                    Attr(place) => format!("lv_attr {place} {text}"),
+                },
+                ..Self::default()
+            },
+        }
+    }
+}
+
+/// A state that is not in the table.
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            may: Nothing,
+            says: String::new(),
+            help: Help::Look,
+        }
+    }
+}
