@@ -49,7 +49,7 @@ fn each_rule_that_the_proofs_take_out_is_there_and_its_test_is_that_of_a_promise
     for block in blocks {
         let (name, file) = (block[0], block[1]);
         let lines = block[2..].iter().filter_map(|line| line.strip_prefix('-'));
-        let before: String = lines.map(|line| format!("{line}\n")).collect();
+        let before = lines.collect::<Vec<_>>().join("\n") + "\n";
         assert!(
             page(file).contains(&before),
             "{name}: {file} has no {before}"

@@ -105,7 +105,7 @@ fn a_backup_counts_whatever_its_time() {
         block_size: 1024,
         written: 1_700_000_000,
     };
-    assert_eq!(device.examined().backups, [backup.clone()]);
+    assert_eq!(device.examined().backups, std::slice::from_ref(&backup));
     // By a clock that has begun anew.
     let begun_anew = Device::with(8 * MIB + 1024, &of_1970).examined();
     assert_eq!(begun_anew.backups[0].written, 300);

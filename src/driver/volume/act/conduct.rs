@@ -281,8 +281,8 @@ fn not_activated(kernel: &Kernel, volume: &Volume, error: Error) -> Error {
     }
 }
 
-/// What helps if the volume's cache is not activated. LVM runs cache_check on the cache's metadata. If that fails, or if
-/// lvchange is killed, LVM may leave parts of the cache active, and then names only these at the next try.
+/// What helps if the volume's cache is not activated. LVM runs `cache_check` on the cache's metadata. If that fails, or
+/// if lvchange is killed, LVM may leave parts of the cache active, and then names only these at the next try.
 fn cache_not_activated(kernel: &Kernel, id: &LvId) -> String {
     let parts = match parts_left(kernel, id) {
         parts if parts.is_empty() => String::new(),
