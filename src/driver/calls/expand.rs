@@ -10,7 +10,7 @@ use crate::mount::Row;
 use crate::names::{Bytes, FsType, Shown};
 use crate::reply::Reply;
 use crate::volume::{
-    Decision, Device, Facts, HeldLocks, Inside, Job, Pinned, Step, Subject, Uses, give_up,
+    Decision, Device, Facts, Ground, HeldLocks, Inside, Job, Pinned, Step, Subject, Uses, give_up,
     grow_filesystem, require_filled, require_fit, wider,
 };
 
@@ -103,12 +103,11 @@ fn extend(job: &Job, facts: &Facts, device: &Device, size: Bytes, lock: &Lock) -
     // lvextend finds the volume by its name, which another volume may have by now.
     device.require_still_there(host.kernel)?;
     if volume.device_size() < size {
-        let fitting = facts.ground.as_ref();
-        let fitting = fitting.and_then(|ground| ground.disks.as_ref());
+        let fitting = facts.ground.as_ref().and_then(Ground::fitting);
         let larger = Larger {
             device: device.number,
             size,
-            disks: fitting.map_or(&[], |fitting| &fitting.disks),
+            disks: fitting.as_ref().map_or(&[], |fitting| &fitting.disks),
         };
         lvm::extend(host, volume, &larger, lock)?;
     } else {

@@ -29,7 +29,6 @@ pub(super) fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         uuid: fields.uuid(0x68)?,
         size: blocks.count.checked_mul(blocks.size)?,
         block_size: blocks.size,
-        sector: blocks.size,
         condition: condition(fields)?,
         // One time is not enough: very old tools leave `s_mkfs_time` 0, and growing rewrites the backups with a new
         // `s_wtime`.

@@ -60,8 +60,6 @@ pub struct Superblock {
     pub uuid: String,
     pub size: u64,
     pub block_size: u64,
-    /// The smallest unit, in bytes, in which the filesystem reads and writes: the sector that it was made for.
-    pub sector: u64,
     pub condition: Condition,
     /// The latest of three times, in seconds since the epoch: when the filesystem was made, last written and last
     /// mounted. `None`: an xfs or a btrfs, whose superblocks have no time.

@@ -1,12 +1,11 @@
 //! Compares the disks in the kernel's table of a volume with the disks in LVM's metadata.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::mapped::{DEEPEST, group_of};
+use super::mapped::{Mapped, group_of};
 use super::report::{ask, read};
 use super::wait::explain;
 use crate::host::{Host, Kernel};
@@ -32,59 +31,29 @@ pub fn numbers_of_disks(host: &Host, vg: &VgName) -> Result<BTreeSet<String>> {
 }
 
 /// The disks that a device is on by the kernel's table, but that are no disks of its group by LVM: such a disk was
-/// pulled out, and came back under another name. `known`: the numbers of the group's disks, by LVM. `below`: the
-/// device's directory `slaves` in /sys. `images`: whether to look also below the images of a RAID or mirror, whose data
-/// other images have, too.
+/// pulled out, and came back under another name. Returns their names in /dev. `known`: the numbers of the group's disks,
+/// by LVM. `images`: whether to look also below the images of a RAID or mirror, whose data other images have, too.
 pub fn astray(
     kernel: &Kernel,
     known: &BTreeSet<String>,
-    below: &Path,
+    device: &Mapped,
     images: bool,
 ) -> BTreeSet<String> {
-    let mut disks = BTreeSet::new();
-    let uuid = below.parent().map(|device| device.join("dm/uuid"));
-    let uuid = uuid.and_then(|uuid| kernel.read(&uuid).ok());
-    if let Some(group) = uuid.as_deref().and_then(group_of) {
-        let how = Known {
-            group,
-            disks: known,
-            images,
-        };
-        collect(kernel, (below, DEEPEST), &how, &mut disks);
-    }
-    disks
-}
-
-struct Known<'a> {
-    /// How the UUIDs of the group's own devices begin.
-    group: &'a str,
-    disks: &'a BTreeSet<String>,
-    images: bool,
-}
-
-fn collect(
-    kernel: &Kernel,
-    (below, deepest): (&Path, usize),
-    known: &Known,
-    disks: &mut BTreeSet<String>,
-) {
-    let Some(deepest) = deepest.checked_sub(1) else {
-        return;
+    let uuid = device.uuid(kernel).unwrap_or_default();
+    let Some(group) = group_of(&uuid) else {
+        return BTreeSet::new();
     };
-    for name in kernel.list(below).unwrap_or_default() {
-        let dir = below.join(&name);
-        let read = |entry| kernel.read(&dir.join(entry)).unwrap_or_default();
-        // Any other device is a disk of the group, also a volume of another group.
-        if read("dm/uuid").starts_with(known.group) {
-            if known.images || !is_image(read("dm/name").trim_end()) {
-                collect(kernel, (&dir.join("slaves"), deepest), known, disks);
-            }
-        } else if !known.disks.contains(read("dev").trim_end()) {
-            // A disk that was pulled out has no number. In /dev, its name has `/` where the kernel's name has `!`.
-            // Source: Linux' `block/genhd.c`.
-            disks.insert(name.replace('!', "/"));
-        }
-    }
+    let uuid = |one: &Mapped| one.uuid(kernel).unwrap_or_default();
+    // Any other device is a disk of the group, also a volume of another group.
+    let is_of_group = |one: &Mapped| uuid(one).starts_with(group);
+    let is_image = |one: &Mapped| is_image(&one.name(kernel).unwrap_or_default());
+    let into = |one: &Mapped| is_of_group(one) && (images || !is_image(one));
+    let stack = device.stack_into(kernel, &into).into_iter();
+    // A disk that was pulled out has no number.
+    let number = |one: &Mapped| one.number(kernel).map(|number| number.to_string());
+    let is_known = |one: &Mapped| number(one).is_some_and(|number| known.contains(&number));
+    let astray = stack.filter(|one| !is_of_group(one) && !is_known(one));
+    astray.map(|one| one.in_dev()).collect()
 }
 
 /// Whether a device of this name is an image of RAID or of a mirror, or the metadata of one: `…_rimage_1`.

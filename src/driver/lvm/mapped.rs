@@ -1,22 +1,30 @@
-//! Device-mapper's devices in the kernel's /sys.
+//! Devices in the kernel's /sys, and the devices below them.
 
 use std::path::{Path, PathBuf};
 
 use crate::host::{DeviceNumber, Kernel};
-use crate::names::Shown;
+use crate::names::{Bytes, Shown};
 
 /// The most layers of devices that are looked at. Even LVM on RAID on a cache on LUKS on multipath has fewer.
-pub const DEEPEST: usize = 16;
+const DEEPEST: usize = 16;
 
 /// The directory of a device in /sys.
+#[derive(Debug, Clone)]
 pub struct Mapped(pub PathBuf);
 
 impl Mapped {
+    /// All devices of device-mapper.
     pub fn all(kernel: &Kernel) -> Vec<Self> {
+        let all = Self::of_every_kind(kernel);
+        let is_mapped = |one: &Self| one.in_dev().starts_with("dm-");
+        all.filter(is_mapped).collect()
+    }
+
+    /// All block devices but partitions.
+    pub fn of_every_kind(kernel: &Kernel) -> impl Iterator<Item = Self> + use<> {
         let all = Path::new("/sys/block");
-        let mut names = kernel.list(all).unwrap_or_default();
-        names.retain(|name| name.starts_with("dm-"));
-        names.iter().map(|name| Self(all.join(name))).collect()
+        let names = kernel.list(all).unwrap_or_default().into_iter();
+        names.map(|name| Self(all.join(name)))
     }
 
     /// The device's name. `None`: it is not device-mapper's, or is gone.
@@ -42,19 +50,33 @@ impl Mapped {
     }
 
     /// The devices below this one, the lowest first, and then this one.
-    pub fn stack(self, kernel: &Kernel) -> Vec<Self> {
-        self.stack_within(kernel, DEEPEST)
+    pub fn stack(&self, kernel: &Kernel) -> Vec<Self> {
+        self.stack_into(kernel, &|_| true)
     }
 
-    fn stack_within(self, kernel: &Kernel, deepest: usize) -> Vec<Self> {
-        let Some(deepest) = deepest.checked_sub(1) else {
-            return Vec::new();
-        };
-        let below = self.below(kernel);
-        let below = below.flat_map(|one| one.stack_within(kernel, deepest));
-        let mut stack: Vec<Self> = below.collect();
-        stack.push(self);
+    /// Like [`Self::stack`], without what is below a device for which `into` is false.
+    pub fn stack_into(&self, kernel: &Kernel, into: &dyn Fn(&Self) -> bool) -> Vec<Self> {
+        let mut stack = Vec::new();
+        self.collect(kernel, DEEPEST, into, &mut stack);
         stack
+    }
+
+    fn collect(
+        &self,
+        kernel: &Kernel,
+        deepest: usize,
+        into: &dyn Fn(&Self) -> bool,
+        stack: &mut Vec<Self>,
+    ) {
+        let Some(deepest) = deepest.checked_sub(1) else {
+            return;
+        };
+        if into(self) {
+            for below in self.below(kernel) {
+                below.collect(kernel, deepest, into, stack);
+            }
+        }
+        stack.push(self.clone());
     }
 
     /// The devices directly below this one.
@@ -64,10 +86,49 @@ impl Mapped {
         names.map(move |name| Self(dir.join(name)))
     }
 
+    /// The disks below this device: the devices that are on no other device.
+    pub fn disks(&self, kernel: &Kernel) -> Vec<Self> {
+        let mut stack = self.stack(kernel);
+        stack.pop();
+        stack.retain(|one| one.below(kernel).next().is_none());
+        stack
+    }
+
+    /// The device's name in /dev by its kernel name: `cciss!c0d0` is /dev/cciss/c0d0. A disk that was pulled out has
+    /// this name, too. Source: Linux' `block/genhd.c`.
+    pub fn in_dev(&self) -> String {
+        let name = self.0.file_name().unwrap_or_default().to_string_lossy();
+        name.replace('!', "/")
+    }
+
+    /// The number of the device. `None`: it is gone.
+    pub fn number(&self, kernel: &Kernel) -> Option<DeviceNumber> {
+        let number = kernel.read(&self.0.join("dev")).ok()?;
+        number.trim_end().parse().ok()
+    }
+
+    /// Whether the device is read-only in the kernel.
+    pub fn is_read_only(&self, kernel: &Kernel) -> bool {
+        let ro = kernel.read(&self.0.join("ro"));
+        ro.is_ok_and(|ro| ro.trim_end() != "0")
+    }
+
+    /// The size of the device's logical sectors, in bytes. A partition has the sectors of its disk.
+    pub fn sector(&self, kernel: &Kernel) -> Bytes {
+        /// Source: Linux' `include/linux/blk_types.h`, `SECTOR_SIZE`.
+        const SMALLEST: Bytes = Bytes::new(512);
+        let size = |queue| {
+            let size = kernel.read(&self.0.join(queue).join("logical_block_size"));
+            size.ok()?.trim_end().parse().ok().map(Bytes::new)
+        };
+        let size = size("queue").or_else(|| size("../queue"));
+        size.unwrap_or(SMALLEST)
+    }
+
     /// The name of a device, this one or one below it, that stands in for a part of a disk. LVM makes such a device if
     /// the disk is missing at the activation, and by `missing_stripe_filler` in lvm.conf it reads as errors or as
     /// zeroes. It stays when the disk is back. Source: lvm2 `lib/activate/dev_manager.c`, `_add_error_or_zero_device`.
-    pub fn stand_in(self, kernel: &Kernel) -> Option<String> {
+    pub fn stand_in(&self, kernel: &Kernel) -> Option<String> {
         let is_one = |one: &Self| {
             let uuid = one.uuid(kernel).unwrap_or_default();
             uuid.starts_with("LVM-") && uuid.contains("-missing_")
@@ -76,18 +137,11 @@ impl Mapped {
         Some(found.name(kernel).unwrap_or_default())
     }
 
-    /// The name of the first suspended device: this one, or one below it. `None`: none of them is suspended.
+    /// The name of the first suspended device: this one, or else one below it. `None`: none of them is suspended.
     pub fn suspended(&self, kernel: &Kernel) -> Option<String> {
-        self.suspended_within(kernel, DEEPEST)
-    }
-
-    fn suspended_within(&self, kernel: &Kernel, deepest: usize) -> Option<String> {
-        if self.is_suspended(kernel) {
-            return Some(self.name(kernel).unwrap_or_default());
-        }
-        let deepest = deepest.checked_sub(1)?;
-        self.below(kernel)
-            .find_map(|one| one.suspended_within(kernel, deepest))
+        let mut stack = self.stack(kernel).into_iter().rev();
+        let found = stack.find(|one| one.is_suspended(kernel))?;
+        Some(found.name(kernel).unwrap_or_default())
     }
 }
 
@@ -113,3 +167,92 @@ pub fn with_its_table(name: &str) -> String {
 /// Arguments with which dmsetup resumes a device without waiting for udev. A resume changes nothing that udev needs to
 /// know.
 pub const RESUME: [&str; 2] = ["resume", "--noudevsync"];
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{create_dir_all, write};
+
+    use super::super::astray::astray;
+    use super::*;
+
+    const GROUP: &str = "LVM-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    const OUTER: &str = "LVM-bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+    /// Makes the directories of these devices. A device's path shows the devices on top of it: `dm-1/sda` is the disk
+    /// sda below dm-1.
+    fn devices(top: &Path, devices: &[(&str, &str, &str, &str)]) -> Mapped {
+        let place = |path: &str| top.join(path.replace('/', "/slaves/"));
+        for (path, number, uuid, name) in devices {
+            let dir = place(path);
+            create_dir_all(dir.join("slaves")).unwrap();
+            write(dir.join("dev"), format!("{number}\n")).unwrap();
+            if !uuid.is_empty() {
+                create_dir_all(dir.join("dm")).unwrap();
+                write(dir.join("dm/uuid"), format!("{uuid}\n")).unwrap();
+                write(dir.join("dm/name"), format!("{name}\n")).unwrap();
+                write(dir.join("dm/suspended"), "0\n").unwrap();
+            }
+        }
+        Mapped(place(devices[0].0))
+    }
+
+    #[test]
+    #[rustfmt::skip] // a row is a line
+    fn the_disks_of_a_volume_are_found_below_other_groups_and_images() {
+        let (group, outer) = (&format!("{GROUP}volume"), &format!("{OUTER}volume"));
+        // What is below the volume dm-1; its disks in /dev; the numbers that LVM knows; the disks that are astray, and
+        // those without what is below images.
+        type Row<'a> = (&'a str, &'a [(&'a str, &'a str, &'a str, &'a str)], &'a [&'a str], &'a [&'a str], &'a [&'a str], &'a [&'a str]);
+        let cases: [Row; 7] = [
+            ("on a disk", &[("dm-1/sda", "8:0", "", "")], &["sda"], &["8:0"], &[], &[]),
+            ("on a disk that came back", &[("dm-1/sda", "8:0", "", "")], &["sda"], &["8:16"], &["sda"], &["sda"]),
+            ("on a disk of another name in /dev", &[("dm-1/cciss!c0d0", "8:0", "", "")], &["cciss/c0d0"], &["8:16"], &["cciss/c0d0"], &["cciss/c0d0"]),
+            ("on a volume of another group", &[("dm-1/dm-0", "253:0", outer, "outer"), ("dm-1/dm-0/sda", "8:0", "", "")], &["sda"], &["253:0"], &[], &[]),
+            ("on a volume of another group that came back", &[("dm-1/dm-0", "253:0", outer, "outer"), ("dm-1/dm-0/sda", "8:0", "", "")], &["sda"], &["253:7"], &["dm-0"], &["dm-0"]),
+            ("on multipath", &[("dm-1/dm-0", "253:0", "mpath-x", "mpatha"), ("dm-1/dm-0/sda", "8:0", "", ""), ("dm-1/dm-0/sdb", "8:16", "", "")], &["sda", "sdb"], &["253:0"], &[], &[]),
+            ("on images", &[("dm-1/dm-0", "253:0", group, "vg-lv_rimage_0"), ("dm-1/dm-0/sda", "8:0", "", ""), ("dm-1/dm-2", "253:2", group, "vg-lv_rimage_1"), ("dm-1/dm-2/sdb", "8:16", "", "")], &["sda", "sdb"], &["8:0"], &["sdb"], &[]),
+        ];
+        let kernel = Kernel::new().unwrap();
+        for (name, below, disks, known, want, without_images) in cases {
+            let top = tempfile::tempdir().unwrap();
+            let all = [&[("dm-1", "253:1", &**group, "vg-lv")], below].concat();
+            let volume = devices(top.path(), &all);
+            let mut found: Vec<String> = volume.disks(&kernel).iter().map(Mapped::in_dev).collect();
+            found.sort();
+            assert_eq!(found, disks, "{name}");
+            let known = known.iter().map(ToString::to_string).collect();
+            for (images, want) in [(true, want), (false, without_images)] {
+                let found = Vec::from_iter(astray(&kernel, &known, &volume, images));
+                assert_eq!(found, want, "{name}, {images}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_highest_suspended_device_is_named() {
+        let kernel = Kernel::new().unwrap();
+        let top = tempfile::tempdir().unwrap();
+        let volume = devices(
+            top.path(),
+            &[
+                ("dm-2", "253:2", GROUP, "volume"),
+                ("dm-2/dm-1", "253:1", GROUP, "hidden"),
+                ("dm-2/dm-1/dm-0", "253:0", OUTER, "outer"),
+                ("dm-2/dm-1/dm-0/sda", "8:0", "", ""),
+            ],
+        );
+        let names = |all: Vec<Mapped>| -> Vec<String> { all.iter().map(Mapped::in_dev).collect() };
+        assert_eq!(
+            names(volume.stack(&kernel)),
+            ["sda", "dm-0", "dm-1", "dm-2"]
+        );
+        assert_eq!(volume.suspended(&kernel), None);
+        for (place, name) in [
+            ("slaves/dm-1/slaves/dm-0", "outer"),
+            ("slaves/dm-1", "hidden"),
+        ] {
+            write(volume.0.join(place).join("dm/suspended"), "1\n").unwrap();
+            assert_eq!(volume.suspended(&kernel).as_deref(), Some(name));
+        }
+    }
+}

@@ -31,7 +31,7 @@ pub use find::{Found, find, find_group, has_unused_table, lock_of, tagged};
 pub use group::{Group, GroupDisk};
 pub use listed::{Listed, list};
 pub use lockd::{GroupLeases, LeaseState, has_lvmlockd, is_any_shared, is_shared, may_be_shared};
-pub use mapped::{DEEPEST, Mapped, with_its_table};
+pub use mapped::{Mapped, with_its_table};
 pub use promised::{Promised, see_promised};
 pub use record::{Record, Tags, Unfinished, permission_tag, volume_tag};
 pub use report::Report;

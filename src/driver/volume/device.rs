@@ -2,7 +2,7 @@
 
 use crate::crypt::{self, Luks, Unlocked};
 use crate::host::{DeviceNumber, Kernel, Node};
-use crate::lvm::{DEEPEST, Mapped, Target};
+use crate::lvm::{Mapped, Target};
 use crate::mount::{KubeletPath, Row};
 use crate::names::{Bytes, LvId, LvUuid, Shown};
 use anyhow::{Context, Result, bail};
@@ -226,29 +226,25 @@ impl Device {
     }
 
     pub fn is_read_only(&self, kernel: &Kernel) -> bool {
-        sysfs(kernel, self.number, "ro").is_ok_and(|ro| ro != "0")
+        Mapped::of(self.number).is_read_only(kernel)
     }
 
     /// If all disks of the device are read-only: the first one, by its name in /dev. `None`: a disk can be written.
     pub fn read_only_disk(&self, kernel: &Kernel) -> Option<String> {
-        let disks = self.kernels_disks(kernel);
-        let is_read_only = |disk: &String| {
-            let ro = kernel.read(&Path::new("/sys/class/block").join(disk).join("ro"));
-            ro.is_ok_and(|ro| ro.trim_end() != "0")
-        };
-        let all = disks.iter().all(is_read_only);
-        disks.first().filter(|_| all).map(|disk| in_dev(disk))
+        let disks = Mapped::of(self.number).disks(kernel);
+        let all = disks.iter().all(|disk| disk.is_read_only(kernel));
+        disks.first().filter(|_| all).map(Mapped::in_dev)
     }
 
     /// Whether this device itself is suspended: every access waits until somebody resumes it.
     pub fn is_suspended(&self, kernel: &Kernel) -> bool {
-        Mapped(self.number.in_sysfs("")).is_suspended(kernel)
+        Mapped::of(self.number).is_suspended(kernel)
     }
 
     /// The device-mapper name of the suspended device: this device, or a device below it. `None`: none of them is
     /// suspended.
     pub fn suspended(&self, kernel: &Kernel) -> Option<String> {
-        Mapped(self.number.in_sysfs("")).suspended(kernel)
+        Mapped::of(self.number).suspended(kernel)
     }
 
     /// How the kernel reacted to an error in this device's filesystem. `mounts`: the filesystem's mounts. `None`: no
@@ -289,16 +285,8 @@ impl Device {
 
     /// The disks that the device is on, by their names in /dev.
     pub fn disks(&self, kernel: &Kernel) -> BTreeSet<String> {
-        let disks = self.kernels_disks(kernel);
-        disks.iter().map(|disk| in_dev(disk)).collect()
-    }
-
-    /// The disks that the device is on, by kernel name.
-    fn kernels_disks(&self, kernel: &Kernel) -> BTreeSet<String> {
-        let mut disks = BTreeSet::new();
-        let below = self.number.in_sysfs("slaves");
-        collect_disks(kernel, &below, DEEPEST, &mut disks);
-        disks
+        let disks = Mapped::of(self.number).disks(kernel);
+        disks.iter().map(Mapped::in_dev).collect()
     }
 
     /// Whether the kernel still has this device, for the same volume.
@@ -326,28 +314,6 @@ impl Device {
 pub fn is_shut_down(kernel: &Kernel, path: &Path, mount_id: u64) -> bool {
     let asked = kernel.ask_mount(path, mount_id);
     asked.is_err_and(|e| e.raw_os_error() == Some(EIO))
-}
-
-/// The name in /dev that udev gives to a device with this kernel name: `cciss!c0d0` is /dev/cciss/c0d0. Source: Linux'
-/// `block/genhd.c`.
-pub fn in_dev(kernels: &str) -> String {
-    kernels.replace('!', "/")
-}
-
-/// Adds the disks below the devices that `dir` in /sys lists, at most `deepest` levels down. A device that is built on
-/// no other device is a disk.
-fn collect_disks(kernel: &Kernel, dir: &Path, deepest: usize, disks: &mut BTreeSet<String>) {
-    let Some(deepest) = deepest.checked_sub(1) else {
-        return;
-    };
-    for name in kernel.list(dir).unwrap_or_default() {
-        let below = dir.join(&name).join("slaves");
-        if kernel.list(&below).unwrap_or_default().is_empty() {
-            disks.insert(name);
-        } else {
-            collect_disks(kernel, &below, deepest, disks);
-        }
-    }
 }
 
 fn sysfs(kernel: &Kernel, number: DeviceNumber, entry: &str) -> io::Result<String> {

@@ -16,8 +16,8 @@ pub(crate) use act::{
     release, release_named, require_filled, require_fit,
 };
 pub use decide::{
-    Concern, Content, Decision, Doubt, Elsewhere, Facts, Grow, Help, Lvm, Making, May, Openers,
-    Permit, Place, Purpose, Reason, Refusal, State, User, Uses, Wish, Word, extend_pool,
+    Concern, Content, Decision, Doubt, Elsewhere, Facts, Ground, Grow, Help, Lvm, Making, May,
+    Openers, Permit, Place, Purpose, Reason, Refusal, State, User, Uses, Wish, Word, extend_pool,
     first_command, not_active, require_header, require_lease, require_opened, require_well, users,
     wider,
 };

@@ -32,8 +32,6 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("pool-full", "lvextend --poolmetadatasize ", "tests/guest/policy/full.rs"),
     ("still-mounted", "umount --lazy", "it says how the state came about"),
     ("still-mounted", "mount ", "tests/guest/users/openers.rs"),
-    ("larger-sectors", "vgextend ", "tests/guest/data/sectors.rs"),
-    ("larger-sectors", "lvchange --activate ", "tests/guest/data/sectors.rs"),
     ("large-blocks", "lvremove ", "as of `new-not-blank`"),
     ("no-room", "pvresize ", "tests/guest/calls/failed_growth.rs"),
     ("filesystem-limit", "e2fsck -f ", "tests/guest/calls/failed_growth.rs"),

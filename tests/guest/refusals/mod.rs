@@ -392,13 +392,6 @@ refusals! {
             lvreduce -qq $ignore -f -L 32m $vg/data",
         undo: "told lvextend",
     }
-    larger_sectors {
-        prepare: "mkfs.ext4 -q -b 1024 $dev; truncate -s 64M $dir/lost
-            other=$(losetup --find --show --sector-size 4096 $dir/lost)
-            vgextend -qq --config devices/allow_mixed_block_sizes=1 $vg $other; lvextend -qq -L 40m $vg/data $other",
-        says: "(`pvmove /dev/loop",
-        undo: "told pvmove",
-    }
     large_blocks {
         // Linux 6.19 mounts an ext of such blocks.
         prepare: "mkfs.ext4 -qF -b 65536 -O ^has_journal $dev",

@@ -117,7 +117,6 @@ fn a_whole_superblock_is_read() {
         uuid: UUID.to_owned(),
         size: 256 * MIB,
         block_size: 4096,
-        sector: 4096,
         condition: Condition::Unknown,
         newest_time: Some(300),
         in_progress: false,
@@ -128,10 +127,9 @@ fn a_whole_superblock_is_read() {
         log: 0,
         certain_type: Some(FsType::Ext2),
     };
-    let other = |family, size, sector, step| Superblock {
+    let other = |family, size, step| Superblock {
         family,
         size,
-        sector,
         step,
         newest_time: None,
         certain_type: None,
@@ -139,8 +137,8 @@ fn a_whole_superblock_is_read() {
     };
     let cases = [
         (1024, EXT, ext.clone()),
-        (0, XFS, other(Family::Xfs, 4000 * 4096, 512, 64 * 4096)),
-        (64 * KIB, BTRFS, other(Family::Btrfs, 1 << 30, 4096, 4096)),
+        (0, XFS, other(Family::Xfs, 4000 * 4096, 64 * 4096)),
+        (64 * KIB, BTRFS, other(Family::Btrfs, 1 << 30, 4096)),
     ];
     for (at, fields, want) in cases {
         assert_eq!(primary(at, &with(fields, &[])), Some(want));

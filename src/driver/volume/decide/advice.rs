@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::doubt::Doubt;
 use super::encrypted::{DAMAGED_LUKS2, NOISE, WHOLE_LUKS2};
-use super::facts::{Sectors, ShortDisk};
+use super::facts::ShortDisk;
 use super::reason::Needed;
 use super::uses::Place;
 use crate::crypt::{Luks, Unlocked};
@@ -57,7 +57,8 @@ pub fn no_room(id: &LvId, needed: &Needed) -> String {
     }
     let (only, such, mixed) = needed.sector.map_or_else(Default::default, |sector| {
         let only = format!(
-            " on disks with sectors of at most {} bytes, and its filesystem can live on no others",
+            " on disks with sectors of at most {} bytes, as its device has, and its filesystem may be unable to use \
+             larger ones",
             sector.get()
         );
         (only, "such ", MIXED)
@@ -234,29 +235,6 @@ pub fn another_inside(id: &LvId, recorded: &str, found: &str, backup: Option<&Ba
     format!(
         "{id} was opened, and should have {recorded} inside according to its tag, but there is {found}. Nothing was \
          written.{older} {keep}. If the data may go, run `lvremove {id}` and make the volume anew"
-    )
-}
-
-pub fn larger_sectors(id: &LvId, sectors: &Sectors) -> String {
-    let vg = id.vg();
-    let (made, on) = (sectors.filesystem.get(), sectors.device.get());
-    let (place, helps) = match sectors.larger.first() {
-        Some(disk) => (
-            format!("partly on /dev/{disk}, whose sectors have {on} bytes"),
-            format!(
-                "Move the volume off that disk (`pvmove /dev/{disk}`); if no other disk of {vg} has room, add one with \
-                 sectors of at most {made} bytes first (`vgextend {MIXED}{vg} DISK`)"
-            ),
-        ),
-        // While an md device is active, the size of its sectors does not change.
-        None => (
-            format!("active with sectors of {on} bytes, which none of its disks has any more"),
-            format!("Run `lvchange --activate n {id} && lvchange --activate y {id}`"),
-        ),
-    };
-    format!(
-        "{id} is {place}. Its filesystem was made for sectors of {made} bytes, and cannot live there. Nothing was \
-         written. {helps}"
     )
 }
 

@@ -144,7 +144,6 @@ pub struct FilesystemState {
     pub device: Bytes,
     /// Whether the superblock says that mkfs did not finish. An ext superblock cannot say so.
     pub half: bool,
-    pub sectors: Sectors,
     pub block: Bytes,
     /// The largest blocks with which this kernel mounts a filesystem of this type.
     pub largest_block: Bytes,
@@ -155,25 +154,16 @@ pub struct FilesystemState {
     pub only_unmounted: bool,
 }
 
-/// The smallest unit in which a filesystem reads and writes, and the sectors of its device.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sectors {
-    pub filesystem: Bytes,
-    /// The size of the device's sectors. If its disks have different sizes, the largest counts.
-    pub device: Bytes,
-    /// LVM's disks below the device that have larger sectors than the filesystem, by their names in /dev.
-    pub larger: Vec<String>,
-}
-
 /// Where a volume may grow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ground {
     /// The size of the volume's own device. `None`: the kernel does not tell.
     pub device: Option<Bytes>,
-    /// `None`: all devices of the node have sectors of 512 bytes, or no filesystem is seen on the volume.
-    pub sectors: Option<Sectors>,
-    /// The only disks of the group that the volume may grow onto. `None`: all of them.
-    pub disks: Option<Fitting>,
+    /// The size of the logical sectors of the volume's own device.
+    pub sector: Bytes,
+    /// The disks of the volume's group. Empty: LVM was not asked for them, since no device of the node has larger
+    /// sectors than the volume's device, and LVM has printed no warning.
+    pub disks: Vec<DiskToGrowOn>,
     /// The first disk of the volume that is smaller than LVM's metadata says.
     pub short: Option<ShortDisk>,
     /// The size of the volume above which its filesystem cannot use the space. `None`: there is no such size, or it was
@@ -181,12 +171,18 @@ pub struct Ground {
     pub largest: Option<Bytes>,
 }
 
-/// The disks of a group that a volume may grow onto: those that are as large as LVM's metadata says, and whose sectors
-/// are not too large for the volume's filesystem.
+/// A disk of a group, onto which a volume may grow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskToGrowOn {
+    pub disk: GroupDisk,
+    /// The size of the disk's logical sectors. `None`: the disk has no device.
+    pub sector: Option<Bytes>,
+}
+
+/// The disks of a group that a volume may grow onto: see [`Ground::fitting`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fitting {
-    /// The largest sector that the volume's filesystem can use. `None`: it can use the sectors of every device of the
-    /// node.
+    /// If a disk has larger sectors than the volume's device: the size of the device's sectors.
     pub sector: Option<Bytes>,
     pub disks: Vec<PathBuf>,
     /// The free space on these disks.
@@ -195,6 +191,28 @@ pub struct Fitting {
     pub of_group: Bytes,
     /// The first disk of the group that is smaller than LVM's metadata says.
     pub short: Option<ShortDisk>,
+}
+
+impl Ground {
+    /// The disks that the volume may grow onto: those that are as large as LVM's metadata says, and whose sectors are
+    /// not larger than those of the volume's device. A filesystem may be unable to use larger ones. `None`: all disks
+    /// of the group.
+    pub fn fitting(&self) -> Option<Fitting> {
+        let disk = |one: &DiskToGrowOn| one.disk.clone();
+        let all: Vec<GroupDisk> = self.disks.iter().map(disk).collect();
+        let fits = |one: &&DiskToGrowOn| one.sector.is_some_and(|sector| sector <= self.sector);
+        let mut disks: Vec<GroupDisk> = self.disks.iter().filter(fits).map(disk).collect();
+        let is_mixed = disks.len() < all.len();
+        let short = ShortDisk::first(&all);
+        disks.retain(|disk| disk.usable().get() > 0);
+        (is_mixed || short.is_some()).then(|| Fitting {
+            sector: is_mixed.then_some(self.sector),
+            free: lvm::usable(&disks),
+            of_group: lvm::usable(&all),
+            disks: disks.into_iter().map(|disk| disk.path).collect(),
+            short,
+        })
+    }
 }
 
 /// A disk that is smaller than LVM's metadata says.

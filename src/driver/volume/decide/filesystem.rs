@@ -5,7 +5,7 @@ use super::decision::{Decision, Grow, Making, Mount, Ruling};
 use super::facts::{Facts, FilesystemState};
 use super::permit::Permit;
 use super::reason::Reason;
-use super::space::{require_metadata_room, require_sectors};
+use super::space::require_metadata_room;
 use super::users::{User, users};
 use super::uses::Place;
 use super::well::{flaw, require_exactly_well};
@@ -88,7 +88,6 @@ pub fn of_filesystem(
     }
     require_whole(facts, found, volume)?;
     require_small_blocks(facts, found)?;
-    require_sectors(&found.sectors)?;
     // The kernel and tools find a filesystem's other parts by UUIDs. Snapshots and copies have the same UUIDs.
     if found.is_part {
         return Err(Reason::SeveralDevices(fs));

@@ -2,8 +2,8 @@
 
 use super::advice::{
     another_header, another_inside, extend_pool, filesystem_failed, held_elsewhere, larger_device,
-    larger_sectors, no_room, opened_by_hand, other, read_only, restore_header, same_name_advice,
-    short_disk, signs_of_data, wider, writable_again,
+    no_room, opened_by_hand, other, read_only, restore_header, same_name_advice, short_disk,
+    signs_of_data, wider, writable_again,
 };
 use super::reason::Reason;
 use super::repair::{anew, degraded, old_disk, partly_active, unwell};
@@ -345,7 +345,6 @@ impl Reason {
                  {id}`). Do not repair it first: a repair deletes the files in the missing part",
                 covers.get()
             ),
-            Self::LargerSectors(sectors) => larger_sectors(id, sectors),
             Self::LargeBlocks {
                 fs,
                 block,

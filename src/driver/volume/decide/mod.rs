@@ -31,8 +31,7 @@ pub use decision::{Decision, Grow, Level, Making, Mount};
 pub use doubt::Doubt;
 pub use encrypted::{require_header, require_opened};
 pub use facts::{
-    Content, Decrypted, Facts, FilesystemState, Fitting, Ground, Lvm, Pool, Room, Sectors,
-    ShortDisk,
+    Content, Decrypted, DiskToGrowOn, Facts, FilesystemState, Ground, Lvm, Pool, Room, ShortDisk,
 };
 pub use listed::is_known_inactive;
 pub use permit::Permit;

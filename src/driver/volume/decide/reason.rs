@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::doubt::Doubt;
-use super::facts::{Sectors, ShortDisk};
+use super::facts::ShortDisk;
 use super::states::{Help, State};
 use super::uses::{Elsewhere, Occupied, Place};
 use crate::crypt::Unlocked;
@@ -205,8 +205,6 @@ pub enum Reason {
         has: Bytes,
         covers: Bytes,
     },
-    /// The volume is on a disk with larger sectors than its filesystem was made for.
-    LargerSectors(Sectors),
     /// The filesystem's blocks are larger than this kernel mounts.
     LargeBlocks {
         fs: FsType,
@@ -268,7 +266,6 @@ impl Reason {
             | Self::Header { .. }
             | Self::Inside { .. }
             | Self::Reduced { .. }
-            | Self::LargerSectors(_)
             | Self::ShortDisk(_) => Concern::Broken,
             Self::Swap
             | Self::PartOfDevice { .. }

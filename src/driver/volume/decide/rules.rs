@@ -8,7 +8,7 @@ use super::facts::{Facts, Lvm, Room};
 use super::filesystem::{is_harmed, require_encryption_as_asked, require_type};
 use super::listed::by_listing;
 use super::reason::Reason;
-use super::space::{absent, growth_in_pool, of_size, require_sectors, require_usable_pool};
+use super::space::{absent, growth_in_pool, of_size, require_usable_pool};
 use super::users::{User, require_no_writer, users};
 use super::uses::{Mounted, Place, There, Uses};
 use super::well::require_well;
@@ -272,10 +272,6 @@ fn of_growth(facts: &Facts, volume: &Volume, size: Bytes, wish: &Wish) -> Ruling
     let Some(ground) = &facts.ground else {
         return Ok(Decision::Look(Level::Ground));
     };
-    // Sectors that are too large may be why the filesystem has failed, so this check comes first.
-    if let Some(sectors) = &ground.sectors {
-        require_sectors(sectors)?;
-    }
     if let Some(uses) = &facts.uses
         && let (Some(mounted), Some(failure)) = (uses.mounts.first(), uses.failure)
     {

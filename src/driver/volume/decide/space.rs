@@ -1,7 +1,7 @@
 //! Decides by space: in a volume group, in a thin pool, and by the limits of the node's config. Pure.
 
 use super::decision::{Decision, Level, Ruling};
-use super::facts::{Ground, Pool, Room, Sectors, ShortDisk};
+use super::facts::{Ground, Pool, Room, ShortDisk};
 use super::reason::{Needed, Reason};
 use super::well::require_well_pool;
 use super::wish::{Purpose, Wish};
@@ -78,16 +78,8 @@ fn size_of_new_thin(size: Bytes, pool: &Pool, wish: &Wish) -> Result<Bytes, Reas
     Ok(whole)
 }
 
-/// Fails if the device's sectors are too large for the filesystem.
-pub fn require_sectors(sectors: &Sectors) -> Result<(), Reason> {
-    if sectors.filesystem < sectors.device {
-        return Err(Reason::LargerSectors(sectors.clone()));
-    }
-    Ok(())
-}
-
-/// Decides whether to extend the volume to `size`, onto disks that have the space, and whose sectors its filesystem can
-/// use. A volume never becomes smaller.
+/// Decides whether to extend the volume to `size`, onto disks that have the space, and no larger sectors than its
+/// device: its filesystem may be unable to use larger ones. A volume never becomes smaller.
 pub fn of_size(volume: &Volume, size: Bytes, ground: &Ground, wish: &Wish) -> Ruling {
     let is_large = size <= volume.device_size();
     // A failed lvextend may have changed LVM's metadata, but not the device.
@@ -129,7 +121,8 @@ fn require_room_to_grow(
 ) -> Result<(), Reason> {
     let (has, extent, spread) = (volume.takes(), volume.group.extent, volume.spread);
     let of_group = |size| spread.takes(size, extent).get();
-    let fitting = ground.disks.as_ref();
+    let fitting = ground.fitting();
+    let fitting = fitting.as_ref();
     let needed = Needed {
         size,
         more: Bytes::new(of_group(size).saturating_sub(of_group(has))),

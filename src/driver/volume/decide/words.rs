@@ -71,7 +71,6 @@ impl Word {
             Self::Inside => include_str!("words/inside.md"),
             Self::Swapped => include_str!("words/swapped.md"),
             Self::Reduced => include_str!("words/reduced.md"),
-            Self::LargerSectors => include_str!("words/larger-sectors.md"),
             Self::LargeBlocks => include_str!("words/large-blocks.md"),
             Self::SeveralDevices => include_str!("words/several-devices.md"),
             Self::ReadOnlyVolume => include_str!("words/read-only-volume.md"),

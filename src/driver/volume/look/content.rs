@@ -207,7 +207,6 @@ impl Look<'_> {
             },
             covers: Bytes::new(found.size),
             device: device.size(self.subject.host.kernel)?,
-            sectors: self.sectors(device, found.sector),
             block: Bytes::new(found.block_size),
             largest_block: largest_block(self.subject.host.kernel, fs),
             half: found.in_progress,

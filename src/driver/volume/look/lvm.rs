@@ -161,11 +161,11 @@ impl Look<'_> {
         if volume.health.contains("partial") || !is_unreadable && !volume.warned {
             return;
         }
-        let below = device.number.in_sysfs("slaves");
+        let mapped = lvm::Mapped::of(device.number);
         let images = is_unreadable || volume.is_raid0();
         let known = self.numbers_of_disks();
         let mut astray = match known {
-            Some(known) if !known.is_empty() => lvm::astray(kernel, &known, &below, images),
+            Some(known) if !known.is_empty() => lvm::astray(kernel, &known, &mapped, images),
             _ => return,
         };
         // If the volume was activated on one path of a multipath device, the path is as good as that device. So only a

@@ -10,6 +10,7 @@ use crate::names::{Bytes, FsType, LvId};
 use crate::volume::decide::advice::not_active;
 use crate::volume::decide::decision::{Decision, Level};
 use crate::volume::decide::doubt::Doubt;
+use crate::volume::decide::facts::{Facts, Ground};
 use crate::volume::decide::reason::Reason;
 use crate::volume::decide::reason::Refusal;
 use crate::volume::decide::uses::Openers;
@@ -127,4 +128,22 @@ fn a_volume_is_created_on_no_disk_that_is_too_small() {
     assert_eq!(facts.disks_to_create_on(), Vec::<PathBuf>::new());
     facts.room = Some(free_beside_short(9));
     assert_eq!(facts.disks_to_create_on(), [PathBuf::from("/dev/sda")]);
+}
+
+#[test]
+fn a_volume_grows_onto_no_disk_that_is_too_small_or_has_larger_sectors() {
+    let mut facts = blank();
+    facts.ground = Some(Ground::default());
+    let disks = |facts: &Facts| {
+        let fitting = facts.ground.as_ref().unwrap().fitting();
+        fitting.map(|fitting| (fitting.disks, fitting.free, fitting.of_group))
+    };
+    let only_a = |free, of_group| Some((vec!["/dev/sda".into()], free, of_group));
+    assert_eq!(disks(&facts), None);
+    fitting(&mut facts, GIB);
+    assert_eq!(disks(&facts), only_a(Bytes::new(GIB), ROOM));
+    facts.ground.as_mut().unwrap().sector = Bytes::new(4096);
+    assert_eq!(disks(&facts), None);
+    beside_short(&mut facts, GIB);
+    assert_eq!(disks(&facts), only_a(Bytes::new(GIB), Bytes::new(GIB)));
 }

@@ -7,7 +7,7 @@ use crate::host::holders::Opener;
 use crate::lvm::{Holder, LeaseState, ReadOnlyBy, twins};
 use crate::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use crate::volume::decide::doubt::Doubt;
-use crate::volume::decide::facts::{Sectors, ShortDisk};
+use crate::volume::decide::facts::ShortDisk;
 use crate::volume::decide::reason::{Flaw, Needed, Reason, Unwell};
 use crate::volume::decide::states::Help;
 use crate::volume::decide::tests::sample::{data_at, filesystem};
@@ -317,16 +317,6 @@ pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             has: size(7),
             covers: size(70),
         },
-        Reason::LargerSectors(Sectors {
-            filesystem: Bytes::new(7),
-            device: Bytes::new(77),
-            larger: vec![text("sdb7")],
-        }),
-        Reason::LargerSectors(Sectors {
-            filesystem: Bytes::new(7),
-            device: Bytes::new(77),
-            larger: Vec::new(),
-        }),
         Reason::LargeBlocks {
             fs: FsType::Xfs,
             block: size(17),

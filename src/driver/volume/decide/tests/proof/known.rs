@@ -4,7 +4,7 @@ use super::super::sample::{WHOLE, table};
 use crate::crypt::{Header, Layout};
 use crate::lvm::{LeaseState, Volume};
 use crate::mount::Row;
-use crate::volume::decide::facts::{Content, Facts, Lvm, Pool, Sectors};
+use crate::volume::decide::facts::{Content, Facts, Lvm, Pool};
 use crate::volume::decide::uses::Mounted;
 use crate::volume::decide::wish::Wish;
 use crate::volume::device::Failure;
@@ -34,13 +34,23 @@ pub fn is_for_one_more(row: &Row, facts: &Facts, wish: &Wish) -> bool {
         && (wish.read_only || may_be_written)
 }
 
-pub fn fits(sectors: &Sectors) -> bool {
-    sectors.filesystem >= sectors.device
-}
-
-pub fn is_on_its_sectors(facts: &Facts) -> bool {
-    let content = facts.top_content();
-    !matches!(content, Some(Content::Filesystem(found)) if !fits(&found.sectors))
+/// Of the disks that are known, some have room, are as large as LVM says, and have no larger sectors than the volume.
+pub fn has_disks_to_grow_on(facts: &Facts) -> bool {
+    let Some(ground) = &facts.ground else {
+        return false;
+    };
+    let volume = volume_of(facts);
+    let is_refreshed = ground
+        .device
+        .is_some_and(|device| device < volume.device_size());
+    let mut disks = ground.disks.iter();
+    is_refreshed
+        || volume.pool.is_some()
+        || ground.disks.is_empty()
+        || disks.any(|one| {
+            let has_room = one.disk.usable().get() > 0;
+            has_room && one.sector.is_some_and(|sector| sector <= ground.sector)
+        })
 }
 
 /// The mounted filesystem is either inside the recorded LUKS2 header, or plain, and then neither record nor wish says

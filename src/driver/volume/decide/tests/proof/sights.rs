@@ -92,7 +92,7 @@ pub const ANSWERS: [See; 4] = [
 ];
 
 /// Grounds on which a volume may grow.
-pub const GROUNDS: [See; 9] = [
+pub const GROUNDS: [See; 8] = [
     |f| {
         f.ground = Some(Ground {
             largest: Some(Bytes::new(GIB)),
@@ -119,12 +119,6 @@ pub const GROUNDS: [See; 9] = [
     |f| {
         f.ground = Some(Ground::default());
         beside_short(f, 9 * GIB);
-    },
-    |f| {
-        f.ground = Some(Ground {
-            sectors: Some(larger_sectors()),
-            ..Ground::default()
-        });
     },
     |f| {
         f.ground = Some(Ground::default());
@@ -383,9 +377,6 @@ pub fn contents() -> Vec<Content> {
     let mut large = found(FsType::Xfs);
     large.block = Bytes::new(65_536);
     all.push(Content::Filesystem(large));
-    let mut on_larger = found(FsType::Xfs);
-    on_larger.sectors = larger_sectors();
-    all.push(Content::Filesystem(on_larger));
     for fs in [FsType::Ext4, FsType::Btrfs] {
         all.push(Content::Filesystem(FilesystemState {
             is_part: true,

@@ -21,7 +21,7 @@ use crate::names::{Bytes, Filesystem, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::decide::decision::Decision;
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
-    Content, Facts, FilesystemState, Fitting, Ground, Lvm, Pool, Room, Sectors, ShortDisk,
+    Content, DiskToGrowOn, Facts, FilesystemState, Ground, Lvm, Pool, Room, ShortDisk,
 };
 use crate::volume::decide::reason::Reason;
 use crate::volume::decide::uses::{Mounted, Occupied, There, Uses};
@@ -336,7 +336,6 @@ pub fn found(fs: FsType) -> FilesystemState {
         covers: Bytes::new(GIB),
         device: Bytes::new(GIB),
         half: false,
-        sectors: Sectors::default(),
         block: Bytes::new(4096),
         largest_block: Bytes::new(4096),
         condition: Condition::Unknown,
@@ -349,15 +348,6 @@ pub fn holds(facts: &mut Facts, fs: FsType, change: fn(&mut FilesystemState)) {
     let mut found = found(fs);
     change(&mut found);
     facts.content = Some(Content::Filesystem(found));
-}
-
-/// A disk with sectors of 4 KiB, and a filesystem that was made for smaller ones.
-pub fn larger_sectors() -> Sectors {
-    Sectors {
-        filesystem: Bytes::new(512),
-        device: Bytes::new(4096),
-        larger: vec!["sdb".to_owned()],
-    }
 }
 
 /// LVM's metadata has so many bytes free.
@@ -374,26 +364,40 @@ pub fn full_metadata(free: u64) -> Decision {
     Decision::Refuse(Reason::MetadataFull(Bytes::new(free)))
 }
 
-/// Only disks with small sectors count, and so much is free on them.
+/// So much is free on disks with sectors as small as the volume's, and the rest on another disk of the group.
 pub fn fitting(facts: &mut Facts, free: u64) {
-    facts.ground.as_mut().unwrap().disks = Some(Fitting {
-        sector: Some(Bytes::new(512)),
-        disks: vec!["/dev/sda".into()],
-        free: Bytes::new(free),
-        of_group: ROOM,
-        short: None,
-    });
+    let rest = ROOM.get() - free;
+    let ground = facts.ground.as_mut().unwrap();
+    ground.sector = Bytes::new(512);
+    ground.disks = vec![
+        disk_to_grow_on("/dev/sda", free, 512),
+        disk_to_grow_on("/dev/sdb", rest, 4096),
+    ];
 }
 
 /// Another disk of the group is too small, and so much is free on the others.
 pub fn beside_short(facts: &mut Facts, free: u64) {
-    facts.ground.as_mut().unwrap().disks = Some(Fitting {
-        sector: None,
-        disks: vec!["/dev/sda".into()],
-        free: Bytes::new(free),
-        of_group: Bytes::new(free),
-        short: Some(short_disk()),
-    });
+    let mut short = disk_to_grow_on("/dev/sdb", free, 512);
+    let ShortDisk { size, end, .. } = short_disk();
+    (short.disk.size, short.disk.extents) = (size, end);
+    let ground = facts.ground.as_mut().unwrap();
+    ground.sector = Bytes::new(512);
+    ground.disks = vec![short, disk_to_grow_on("/dev/sda", free, 512)];
+}
+
+fn disk_to_grow_on(path: &str, free: u64, sector: u64) -> DiskToGrowOn {
+    DiskToGrowOn {
+        disk: GroupDisk {
+            path: path.into(),
+            free: Bytes::new(free),
+            extents: ROOM,
+            begin: Bytes::default(),
+            size: ROOM,
+            allocatable: true,
+            missing: false,
+        },
+        sector: Some(Bytes::new(sector)),
+    }
 }
 
 pub fn short_disk() -> ShortDisk {
