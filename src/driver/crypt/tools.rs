@@ -16,7 +16,7 @@ use crate::failed_step::FailedStep;
 use crate::fs::{Opened, asked};
 use crate::host::trust::require_secret;
 use crate::host::{Command, DeviceNumber, Host, Lock, Node, ToolError, leave_no_core, own_path};
-use crate::lvm::resumed;
+use crate::lvm::resume_if_failed;
 use crate::names::{LvId, LvUuid, Shown, VgName};
 use crate::options::{LONGEST_PASSPHRASE, Passphrase};
 use crate::volume::Permit;
@@ -183,5 +183,5 @@ pub fn resize(
 ) -> Result<()> {
     let command = cryptsetup(host.limits.resize, lock).args(["resize"]);
     let resized = host.run(&command.operand(name)).map(drop);
-    resized.map_err(|error| resumed(host, vg, inside, error.into()))
+    resume_if_failed(host, vg, inside, resized.map_err(Error::from))
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::mapped::{Mapped, group_of};
 use super::report::{ask, read};
-use super::wait::explain;
+use super::wait::find_cause;
 use crate::host::{Host, Kernel};
 use crate::names::VgName;
 
@@ -21,9 +21,12 @@ struct Numbered {
 /// The numbers of a group's disks, by LVM.
 pub fn numbers_of_disks(host: &Host, vg: &VgName) -> Result<BTreeSet<String>> {
     let command = ask("vgs", "pv_major,pv_minor", host.limits.query).operand(vg.as_str());
-    let rows: Vec<Numbered> = read(host, &command, |report| report.rows("vg"))
-        .map_err(|error| explain(host, Some(vg), error))
-        .with_context(|| format!("asking LVM for the disks of {vg}"))?;
+    let rows: Vec<Numbered> = find_cause(
+        host,
+        Some(vg),
+        read(host, &command, |report| report.rows("vg")),
+    )
+    .with_context(|| format!("asking LVM for the disks of {vg}"))?;
     let numbers = rows
         .iter()
         .map(|row| format!("{}:{}", row.pv_major, row.pv_minor));
@@ -61,49 +64,4 @@ fn is_image(name: &str) -> bool {
     let kind = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let kinds = ["_rimage_", "_rmeta_", "_mimage_"];
     kinds.iter().any(|end| kind.ends_with(end))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    /// A directory of a device as in /sys. `uuid`: the device-mapper UUID, empty for a disk.
-    fn device(dir: &Path, (name, number, uuid): (&str, &str, &str)) {
-        fs::create_dir_all(dir.join("dm")).unwrap();
-        fs::create_dir_all(dir.join("slaves")).unwrap();
-        for (entry, text) in [("dm/name", name), ("dm/uuid", uuid), ("dev", number)] {
-            fs::write(dir.join(entry), format!("{text}\n")).unwrap();
-        }
-    }
-
-    #[test]
-    fn a_volume_of_another_group_is_a_disk_of_the_inner_group() {
-        let top = tempfile::tempdir().unwrap();
-        let volume = top.path();
-        let [inner, outer] = ["i", "o"].map(|letter| format!("LVM-{}", letter.repeat(64)));
-        device(volume, ("inner-data", "254:3", &inner));
-        let image = volume.join("slaves/dm-2");
-        device(
-            &image,
-            ("inner-data_rimage_0", "254:2", &format!("{inner}-1")),
-        );
-        let disk = image.join("slaves/dm-1");
-        device(&disk, ("outer-disk", "254:1", &outer));
-        device(&disk.join("slaves/cciss!c0d0"), ("", "104:0", ""));
-
-        let kernel = Kernel::new().unwrap();
-        let found = |known: &[&str], images| {
-            let known = known.iter().map(|&number| number.to_owned()).collect();
-            let found = astray(&kernel, &known, &volume.join("slaves"), images);
-            found.into_iter().collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(found(&["254:1"], true), "");
-        assert_eq!(found(&["104:0"], true), "dm-1");
-        // What other images have, too.
-        assert_eq!(found(&["104:0"], false), "");
-        fs::write(disk.join("dm/uuid"), "").unwrap();
-        assert_eq!(found(&["104:0"], true), "dm-1");
-    }
 }

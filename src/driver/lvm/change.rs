@@ -9,9 +9,9 @@ use super::find::is_set_for;
 use super::mapped::Mapped;
 use super::record::{NEW, Tags};
 use super::space::{disks_of, usable};
-use super::suspended::resumed;
+use super::suspended::resume_if_failed;
 use super::volume::{Target, Volume};
-use super::wait::explain;
+use super::wait::find_cause;
 use crate::failed_step::{FailedStep, has_own_words};
 use crate::host::{Command, DeviceNumber, Host, Lock, Writing};
 use crate::names::{Bytes, LvId, LvName, VgName};
@@ -24,9 +24,7 @@ fn command(tool: &'static str, limit: Duration) -> Command {
 }
 
 fn run(host: &Host, command: &Command, vg: &VgName) -> Result<()> {
-    host.run(command)
-        .map(drop)
-        .map_err(|error| explain(host, Some(vg), error))
+    find_cause(host, Some(vg), host.run(command).map(drop))
 }
 
 /// Changes the volume of this name if it has this UUID. LVM compares both under its own lock, so another volume that
@@ -103,8 +101,8 @@ pub fn deactivate(host: &Host, target: Target, lock: &Lock) -> Result<()> {
 /// Makes the kernel use the table that LVM's metadata describes, and resumes the volume. `device`: the volume's device.
 pub fn refresh(host: &Host, target: Target, device: DeviceNumber, lock: &Lock) -> Result<()> {
     let doing = (FailedStep::Growth, "refreshing");
-    lvchange(host, target, &["--refresh"], Some(lock), doing)
-        .map_err(|error| resumed(host, target.0.vg(), device, error))
+    let refreshed = lvchange(host, target, &["--refresh"], Some(lock), doing);
+    resume_if_failed(host, target.0.vg(), device, refreshed)
 }
 
 pub fn retag(host: &Host, target: Target, tags: &Tags, lock: Option<&Lock>) -> Result<()> {
@@ -157,11 +155,11 @@ pub fn create(
         .operand(id.vg().as_str());
     let command = disks.iter().fold(command, Command::operand);
     let device = pool.and_then(|pool| device_of_pool(host, id, pool));
-    run(host, &command, id.vg())
-        .map_err(|error| match device {
-            Some(device) => resumed(host, id.vg(), device, error),
-            None => error,
-        })
+    let mut created = run(host, &command, id.vg());
+    if let Some(device) = device {
+        created = resume_if_failed(host, id.vg(), device, created);
+    }
+    created
         .map_err(|error| FailedStep::Creation.of(host, error, format!("creating {id} with {size}")))
 }
 
@@ -194,7 +192,7 @@ pub fn extend(host: &Host, volume: &Volume, larger: &Larger, lock: &Lock) -> Res
         .operand(id.to_string());
     let disks = larger.disks.iter();
     let command = disks.fold(command, Command::operand);
-    let extended = run(host, &command, vg).map_err(|error| resumed(host, vg, larger.device, error));
+    let extended = resume_if_failed(host, vg, larger.device, run(host, &command, vg));
     extended.map_err(|error| {
         let is_moved = is_set_for(host, id, "lv_allocation_locked");
         // `vg_free` also counts space that LVM may not allocate, so the disks are asked. If LVM has just hung, it is

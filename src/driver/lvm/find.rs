@@ -9,7 +9,7 @@ use super::group::Group;
 use super::report::{LV_FIELDS, ask, read, read_with_warnings};
 use super::space::{group_fields, groups_in};
 use super::volume::{Lease, Volume};
-use super::wait::explain;
+use super::wait::find_cause;
 use crate::host::{Command, Host, ToolError};
 use crate::names::{LvId, VgName};
 
@@ -38,9 +38,7 @@ pub fn find(host: &Host, id: &LvId) -> Result<Found> {
         }
         found => found,
     };
-    found
-        .map_err(|error| explain(host, Some(id.vg()), error))
-        .with_context(|| format!("asking LVM for {id}"))
+    find_cause(host, Some(id.vg()), found).with_context(|| format!("asking LVM for {id}"))
 }
 
 /// Makes LVM ignore its hints, which name the disks that LVM reads. The hints stay the same when a failed disk can be
@@ -125,9 +123,12 @@ fn lists(host: &Host, command: &Command, kind: &str, name: &str) -> Result<bool,
 /// Whether an LVM command was killed after it had loaded a new table for this volume and before the kernel used it. LVM
 /// answers only when no command is at work on the group, so the command that loaded the table has ended.
 pub fn has_unused_table(host: &Host, id: &LvId) -> Result<bool> {
-    is_set_for(host, id, "lv_inactive_table")
-        .map_err(|error| explain(host, Some(id.vg()), error))
-        .with_context(|| format!("asking LVM for the tables of {id}"))
+    find_cause(
+        host,
+        Some(id.vg()),
+        is_set_for(host, id, "lv_inactive_table"),
+    )
+    .with_context(|| format!("asking LVM for the tables of {id}"))
 }
 
 /// Whether this field of a volume is not empty in LVM's report.
@@ -142,17 +143,23 @@ pub(super) fn is_set_for(host: &Host, id: &LvId, field: &str) -> Result<bool, To
 
 pub fn tagged(host: &Host, tag: &str) -> Result<Vec<Volume>> {
     let command = ask("lvs", LV_FIELDS, host.limits.query).operand(format!("@{tag}"));
-    read(host, &command, |report| report.volumes("lv"))
-        .map_err(|error| explain(host, None, error))
-        .with_context(|| format!("asking LVM for volumes with the tag {tag}"))
+    find_cause(
+        host,
+        None,
+        read(host, &command, |report| report.volumes("lv")),
+    )
+    .with_context(|| format!("asking LVM for volumes with the tag {tag}"))
 }
 
 /// All visible volumes, sorted by name.
 pub(super) fn all_volumes(host: &Host) -> Result<Vec<Volume>> {
     let command = ask("lvs", LV_FIELDS, host.limits.query);
-    let (mut volumes, warned) = read_with_warnings(host, &command, |report| report.volumes("lv"))
-        .map_err(|error| explain(host, None, error))
-        .context("asking LVM for all volumes")?;
+    let (mut volumes, warned) = find_cause(
+        host,
+        None,
+        read_with_warnings(host, &command, |report| report.volumes("lv")),
+    )
+    .context("asking LVM for all volumes")?;
     for volume in &mut volumes {
         volume.warned = warned;
     }
@@ -165,9 +172,12 @@ pub(super) fn volumes_of(host: &Host, groups: &[String]) -> Result<Vec<Volume>> 
     for vg in groups {
         command = command.operand(vg.as_str());
     }
-    read(host, &command, |report| report.volumes("vg"))
-        .map_err(|error| explain(host, None, error))
-        .with_context(|| format!("asking LVM for the volumes of {}", groups.join(", ")))
+    find_cause(
+        host,
+        None,
+        read(host, &command, |report| report.volumes("vg")),
+    )
+    .with_context(|| format!("asking LVM for the volumes of {}", groups.join(", ")))
 }
 
 /// The names of all groups that are on the disks. LVM answers without taking a lock.
@@ -181,9 +191,7 @@ pub(super) fn group_names(host: &Host) -> Result<BTreeSet<VgName>, ToolError> {
 
 pub(super) fn all_groups(host: &Host) -> Result<Vec<Group>> {
     let command = ask("vgs", &group_fields(), host.limits.query);
-    read(host, &command, groups_in)
-        .map_err(|error| explain(host, None, error))
-        .context("asking LVM for all groups")
+    find_cause(host, None, read(host, &command, groups_in)).context("asking LVM for all groups")
 }
 
 /// One volume group. `None`: LVM lists no such group.
@@ -192,7 +200,7 @@ pub fn find_group(host: &Host, vg: &VgName) -> Result<Option<Group>> {
     match read(host, &command, groups_in) {
         Ok(groups) => Ok(groups.into_iter().find(|group| group.name == vg.as_str())),
         Err(ToolError::Failed { code: FAILED, .. }) if is_unknown(host, vg) => Ok(None),
-        Err(error) => Err(explain(host, Some(vg), error))
+        Err(error) => find_cause(host, Some(vg), Err(error))
             .with_context(|| format!("asking LVM for the group {vg}")),
     }
 }

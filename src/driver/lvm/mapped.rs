@@ -1,5 +1,6 @@
 //! Devices in the kernel's /sys, and the devices below them.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::host::{DeviceNumber, Kernel};
@@ -97,8 +98,8 @@ impl Mapped {
     /// The device's name in /dev by its kernel name: `cciss!c0d0` is /dev/cciss/c0d0. A disk that was pulled out has
     /// this name, too. Source: Linux' `block/genhd.c`.
     pub fn in_dev(&self) -> String {
-        let name = self.0.file_name().unwrap_or_default().to_string_lossy();
-        name.replace('!', "/")
+        let name = self.0.file_name().and_then(OsStr::to_str);
+        name.unwrap_or_default().replace('!', "/")
     }
 
     /// The number of the device. `None`: it is gone.
@@ -178,9 +179,23 @@ mod tests {
     const GROUP: &str = "LVM-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
     const OUTER: &str = "LVM-bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
+    /// A device: its path, its number, its device-mapper UUID and name.
+    type Device<'a> = (&'a str, &'a str, &'a str, &'a str);
+
+    /// A name; the devices below the volume dm-1; its disks in /dev; the numbers that LVM knows; the disks that are
+    /// astray; of these, the ones that are found if nothing below images counts.
+    type Row<'a> = (
+        &'a str,
+        &'a [Device<'a>],
+        &'a [&'a str],
+        &'a [&'a str],
+        &'a [&'a str],
+        &'a [&'a str],
+    );
+
     /// Makes the directories of these devices. A device's path shows the devices on top of it: `dm-1/sda` is the disk
     /// sda below dm-1.
-    fn devices(top: &Path, devices: &[(&str, &str, &str, &str)]) -> Mapped {
+    fn devices(top: &Path, devices: &[Device]) -> Mapped {
         let place = |path: &str| top.join(path.replace('/', "/slaves/"));
         for (path, number, uuid, name) in devices {
             let dir = place(path);
@@ -200,9 +215,6 @@ mod tests {
     #[rustfmt::skip] // a row is a line
     fn the_disks_of_a_volume_are_found_below_other_groups_and_images() {
         let (group, outer) = (&format!("{GROUP}volume"), &format!("{OUTER}volume"));
-        // What is below the volume dm-1; its disks in /dev; the numbers that LVM knows; the disks that are astray, and
-        // those without what is below images.
-        type Row<'a> = (&'a str, &'a [(&'a str, &'a str, &'a str, &'a str)], &'a [&'a str], &'a [&'a str], &'a [&'a str], &'a [&'a str]);
         let cases: [Row; 7] = [
             ("on a disk", &[("dm-1/sda", "8:0", "", "")], &["sda"], &["8:0"], &[], &[]),
             ("on a disk that came back", &[("dm-1/sda", "8:0", "", "")], &["sda"], &["8:16"], &["sda"], &["sda"]),

@@ -38,7 +38,7 @@ pub use report::Report;
 pub use sanlock::{Holder, holder};
 pub use space::{allowed, disks_of, usable};
 pub use spread::Spread;
-pub(crate) use suspended::resumed;
+pub(crate) use suspended::resume_if_failed;
 pub use udev::Udev;
 pub use unusable::{KeptAway, exported, kept_away, twins};
 pub use volume::{GroupFacts, ReadOnlyBy, Target, Volume};

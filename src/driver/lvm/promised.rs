@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::report::{Report, ask, bytes, number, read};
 use super::volume::Volume;
-use super::wait::explain;
+use super::wait::find_cause;
 use crate::host::Host;
 use crate::names::{Bytes, LvName};
 
@@ -44,9 +44,12 @@ pub fn see_promised(host: &Host, pool: &mut Volume, limit: u8) -> Result<()> {
     )
     .args(["--all"])
     .operand(vg.as_str());
-    let promised = read(host, &command, |report| promised(report, pool.id.lv()))
-        .map_err(|error| explain(host, Some(vg), error))
-        .with_context(|| format!("asking LVM for the volumes of {}", pool.id));
+    let promised = find_cause(
+        host,
+        Some(vg),
+        read(host, &command, |report| promised(report, pool.id.lv())),
+    )
+    .with_context(|| format!("asking LVM for the volumes of {}", pool.id));
     pool.promised = promised?;
     Ok(())
 }

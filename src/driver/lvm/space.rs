@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::group::{Group, GroupDisk, PV_FIELDS, VG_FIELDS};
 use super::report::{Report, ask, read};
-use super::wait::explain;
+use super::wait::find_cause;
 use crate::host::Host;
 use crate::names::{Bytes, VgName};
 
@@ -31,9 +31,12 @@ pub fn allowed(disks: &[GroupDisk]) -> Vec<PathBuf> {
 /// The disks of a group.
 pub fn disks_of(host: &Host, vg: &VgName) -> Result<Vec<GroupDisk>> {
     let command = ask("vgs", PV_FIELDS, host.limits.query).operand(vg.as_str());
-    read(host, &command, |report| report.rows("vg"))
-        .map_err(|error| explain(host, Some(vg), error))
-        .with_context(|| format!("asking LVM for the disks of {vg}"))
+    find_cause(
+        host,
+        Some(vg),
+        read(host, &command, |report| report.rows("vg")),
+    )
+    .with_context(|| format!("asking LVM for the disks of {vg}"))
 }
 
 /// A row of vgs(8). A group has one row for each disk.

@@ -2,22 +2,30 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Error;
+use anyhow::Result;
 
 use super::mapped::{Mapped, RESUME, group_of, with_its_table};
 use crate::host::{Command, DeviceNumber, Host, Kernel, holders};
 use crate::names::VgName;
 
-/// Resumes a device, and those of its group below it, after a failed command of the driver. Before that command, none
-/// of these devices was suspended. Runs also if the driver was told to stop. Returns the command's `error`. If a device
-/// stays suspended, adds the device's name to the error.
+/// If a command of the driver failed (`done`), resumes a device, and those of its group below it. Before that command,
+/// none of these devices was suspended. Runs dmsetup, and waits up to 10 s for other LVM commands. Runs also if the
+/// driver was told to stop. If a device stays suspended, adds the device's name to the error.
 ///
 /// Each device gets the table that it had before. LVM may have loaded a second table, and may since have freed the
 /// extents of that second table.
-pub fn resumed(host: &Host, vg: &VgName, device: DeviceNumber, error: Error) -> Error {
+pub fn resume_if_failed(
+    host: &Host,
+    vg: &VgName,
+    device: DeviceNumber,
+    done: Result<()>,
+) -> Result<()> {
     let kernel = host.kernel;
+    let Err(error) = done else {
+        return Ok(());
+    };
     if suspended(kernel, device).is_empty() {
-        return error;
+        return Err(error);
     }
     kernel.undo(|| {
         if is_free(host, vg) {
@@ -26,13 +34,13 @@ pub fn resumed(host: &Host, vg: &VgName, device: DeviceNumber, error: Error) -> 
             }
         }
     });
-    match suspended(kernel, device).first() {
+    Err(match suspended(kernel, device).first() {
         None => error,
         Some(name) => error.context(format!(
             "the device {name} was left suspended, and its pods wait: if no LVM command is at work, run `{}`",
             with_its_table(name)
         )),
-    }
+    })
 }
 
 /// The names of this device and of those of its group below it, as far as they are suspended, the lowest first.

@@ -6,7 +6,7 @@ use super::udev::Udev;
 use super::unusable::obstacle;
 use crate::host::{Command, Effect, Host, Kernel, ToolError, holders};
 use crate::names::{LvId, Shown, VgName};
-use anyhow::Error;
+use anyhow::{Error, Result};
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,10 +16,21 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// The FIFO of dmeventd, which watches RAIDs, pools and snapshots. Source: lvm2 daemons/dmeventd/dmeventd.h.
 const DMEVENTD: &str = "/run/dmeventd-client";
 
-/// Adds the cause to the error of an LVM command. If the command failed: why this node cannot use the group, for
-/// example because it is another host's. If the command was stopped at its limit: what it waited for. `vg`: `None` for
-/// a command on all groups.
-pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Error {
+/// If an LVM command failed (`done`), adds the cause to its error. If LVM refused: why this node cannot use the group,
+/// for example because it is another host's. If the command was stopped at its limit: what it waited for. Runs tools for
+/// that, each for up to 10 s. `vg`: `None` for a command on all groups.
+pub(super) fn find_cause<T>(
+    host: &Host,
+    vg: Option<&VgName>,
+    done: Result<T, ToolError>,
+) -> Result<T> {
+    match done {
+        Ok(done) => Ok(done),
+        Err(error) => Err(with_cause(host, vg, error)),
+    }
+}
+
+fn with_cause(host: &Host, vg: Option<&VgName>, error: ToolError) -> Error {
     // Suspended leases can stop a command on any group, since LVM's global lock is in a shared group.
     if has_lvmlockd(host)
         && let Some(name) = suspended_leases(host.kernel)

@@ -94,8 +94,9 @@ fn a_filesystem_on_larger_sectors_than_its_own_is_refused_in_the_kernels_words()
         write_synced(&node.up("pod", &volume).join("page"), "kept");
         node.down("pod", &volume);
         sh(&format!("lvextend -qq -L +64m {id} {large}"));
-        let refused = node.refuses_mount(&volume, &["[mount]"]);
-        eprintln!("{refused:?}");
+        let dir = precreated(node.pod_dir("refused", &volume));
+        let mount = node.call(&["mount", text(&dir), &volume.json_for("refused")]);
+        mount.is_failure(&["the kernel says", "[mount]"]);
         sh(&format!("pvmove -qq {large}"));
         node.finds(&volume, "kept");
         assert_eq!(group.size("data"), (mib + 64) * MIB);

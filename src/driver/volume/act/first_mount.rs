@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Error, Result};
 
-use super::growth::grow_filesystem;
+use super::grow_filesystem::grow_filesystem;
 use crate::failed_step::{FailedStep, has_own_words};
 use crate::fs::{self, IF_E2FSCK_IS_OLD};
 use crate::host::holders::name_them;

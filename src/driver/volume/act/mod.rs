@@ -1,17 +1,19 @@
-//! Carries out decisions: activates or creates a volume, makes its filesystem, mounts it, deactivates it. Works under
+//! Carries out decisions: activates or creates a volume, makes its filesystem, mounts it, grows it, takes it down. Works under
 //! the volume's lock, and looks again after each wait.
 
 mod bring_up;
 mod conduct;
 mod encrypted;
 mod first_mount;
-mod growth;
+mod grow;
+mod grow_filesystem;
 mod make;
 mod release;
+mod take_down;
 mod volume_name;
 
 pub use bring_up::bring_up;
-pub use conduct::ensure_not_suspended;
-pub use encrypted::{close, close_leftovers, require_filled, require_fit};
-pub use growth::grow_filesystem;
-pub use release::{LONGEST_LOOK, give_up, release, release_named};
+pub use encrypted::close_leftovers;
+pub use grow::grow;
+pub use release::{give_up, release_named};
+pub use take_down::{clear_global, let_go, take_off};

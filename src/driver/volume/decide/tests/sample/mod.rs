@@ -366,7 +366,7 @@ pub fn full_metadata(free: u64) -> Decision {
 
 /// So much is free on disks with sectors as small as the volume's, and the rest on another disk of the group.
 pub fn fitting(facts: &mut Facts, free: u64) {
-    let rest = ROOM.get() - free;
+    let rest = ROOM.get().saturating_sub(free);
     let ground = facts.ground.as_mut().unwrap();
     ground.sector = Bytes::new(512);
     ground.disks = vec![
