@@ -81,6 +81,7 @@ full_fuzz() { FUZZ_SECONDS=300 fuzz; }
 full_mutants() { mutants data; }
 
 # A test that has noticed once that its rule is gone notices again, unless it is changed. More than an hour.
+# shellcheck disable=SC2119 # all of them
 full_proofs() { proofs; }
 
 # The power goes at every write of a life: a sample of these cuts runs at each change.

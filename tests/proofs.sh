@@ -3,6 +3,7 @@
 
 # proofs [PART OF A TEST'S NAME]: for each rule of proofs.txt, builds a copy of the sources without that rule, and runs the
 # test that must fail. Two minutes for each rule.
+# shellcheck disable=SC2120 # tests/run.sh hands its arguments on
 proofs() {
     local copy=$DIR/proofs line name='' file='' before='' after='' ran=0 noticed=0
     mkdir "$copy"

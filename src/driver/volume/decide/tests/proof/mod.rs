@@ -7,6 +7,8 @@ mod promises;
 mod sights;
 
 use std::collections::BTreeSet;
+use std::num::NonZero;
+use std::thread;
 
 use strum::IntoEnumIterator;
 
@@ -132,6 +134,31 @@ struct Cases {
 }
 
 impl Cases {
+    /// All cases of these wishes.
+    fn of<'a>(wishes: impl Iterator<Item = &'a Wish>) -> Self {
+        let mut cases = Self {
+            contents: contents(),
+            ..Self::default()
+        };
+        for wish in wishes {
+            for device in DEVICES {
+                let mut facts = unseen();
+                device(&mut facts);
+                cases.explore(&facts, wish, &[]);
+            }
+        }
+        cases
+    }
+
+    fn and(mut self, other: Self) -> Self {
+        self.number = self.number.saturating_add(other.number);
+        self.reasons.extend(other.reasons);
+        for (sum, more) in self.encrypted.iter_mut().zip(other.encrypted) {
+            *sum = sum.saturating_add(more);
+        }
+        self
+    }
+
     /// Looks as far as the decision needs, with each representative of each level.
     fn explore(&mut self, facts: &Facts, wish: &Wish, looked: &[Level]) {
         let decision = decide(facts, wish);
@@ -303,17 +330,17 @@ fn is_open(facts: &Facts) -> bool {
 
 #[test]
 fn every_case_keeps_every_promise_and_reaches_every_reason() {
-    let mut cases = Cases {
-        contents: contents(),
-        ..Cases::default()
-    };
-    for wish in wishes() {
-        for device in DEVICES {
-            let mut facts = unseen();
-            device(&mut facts);
-            cases.explore(&facts, &wish, &[]);
-        }
-    }
+    let wishes = wishes();
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let cases = thread::scope(|scope| {
+        let all_of = |part: usize| {
+            let mine = wishes.iter().skip(part).step_by(processors);
+            scope.spawn(|| Cases::of(mine))
+        };
+        let parts: Vec<_> = (0..processors).map(all_of).collect();
+        let parts = parts.into_iter().map(|part| part.join().unwrap());
+        parts.reduce(Cases::and).unwrap()
+    });
     println!("{} cases, {:?} encrypted", cases.number, cases.encrypted);
     assert!(!cases.encrypted.contains(&0), "{:?}", cases.encrypted);
     let all: BTreeSet<&str> = Word::iter().map(Into::into).collect();
