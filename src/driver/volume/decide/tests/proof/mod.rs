@@ -303,7 +303,9 @@ impl Cases {
                 .flat_map(|record| PERMISSIONS.map(|permission| (record, permission)))
                 .filter(|(record, permission)| may_meet(content, record, *permission))
             {
-                for disk in DISKS {
+                // A permission that permits nothing permits nothing on an odd disk either.
+                let is_odd = ![Permission::None, Permission::Named(NOW)].contains(&permission);
+                for disk in DISKS.iter().take(if is_odd { 1 } else { DISKS.len() }) {
                     let mut facts = facts.clone();
                     facts.content = Some(content.clone());
                     volume(&mut facts).record = recorded(record, permission, &facts);
