@@ -143,8 +143,12 @@ impl State {
                     Health | Merge => *words == text,
                 }
         };
-        // The kernel fails each read of what is lost.
-        let has_copies = volume.keeps_copies() || volume.layout == "mirror";
+        // The kernel fails each read of what is lost. But if a RAID with parity has lost too many disks, Linux 5.10 tries
+        // for ever to read them.
+        let has_lost_much = volume
+            .parity_disks()
+            .is_some_and(|spare| volume.group.missing > spare);
+        let has_copies = (volume.keeps_copies() && !has_lost_much) || volume.layout == "mirror";
         match ROWS.iter().find(is_its) {
             Some((_, _, _, says, Help::Disk)) if has_copies => Self {
                 may: Write,
