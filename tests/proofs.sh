@@ -23,7 +23,7 @@ proofs() {
             *) if [ -z "$name" ]; then name=$line; else file=$line; fi ;;
         esac
     done < <(cat tests/proofs.txt && echo)
-    [[ $ran != 0 && $ran = "$noticed" ]] || failed "proofs: $noticed of $ran rules were missed by their test"
+    [[ $ran != 0 && $ran = "$noticed" ]] || failed "proofs: only $noticed of $ran tests noticed that their rule was gone"
     echo "proofs $ran $noticed" >> "$TOP/counts"
 }
 

@@ -16,10 +16,9 @@ const EXT4: &str = "-q -m 0 -O metadata_csum -E nodiscard,lazy_itable_init=1,laz
 /// Options of mkfs.xfs and mkfs.btrfs: do not discard.
 const XFS_AND_BTRFS: &str = "-q -K";
 
-/// Runs mkfs on a blank device. `uuid`: what the filesystem gets, unless it is a btrfs. `over`: the device holds half a
-/// filesystem of the driver's own, or the noise of a fresh LUKS2 device, in which mkfs might see a signature, and mkfs
-/// may overwrite that. mkfs opens the device
-/// exclusively, and inherits `lock`.
+/// Runs mkfs on a blank device. `uuid`: the UUID that the filesystem gets, unless it is a btrfs. `over`: whether mkfs may
+/// overwrite what it sees: half a filesystem of the driver's own, or the noise of a fresh LUKS2 device, in which it might
+/// see a signature. mkfs opens the device exclusively, and inherits `lock`.
 pub fn mkfs(
     host: &Host,
     permit: Permit,
@@ -55,7 +54,7 @@ fn mkfs_of(fs: FsType, more: &[&str]) -> (&'static str, &'static str) {
 
 /// The options with which a filesystem gets this UUID. With `--uuid`, mkfs.btrfs before 6.13 opens and reads each block
 /// device of the node, and would wait for a dead disk (source: btrfs-progs' common/device-scan.c, `test_uuid_unique`).
-/// It needs none: until mkfs.btrfs has ended, no superblock of its is found.
+/// A btrfs needs no UUID of the driver's: until mkfs.btrfs has ended, the device has no superblock of it.
 fn uuid_options(fs: FsType, uuid: &str) -> Vec<String> {
     match fs {
         FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => vec!["-U".to_owned(), uuid.to_owned()],

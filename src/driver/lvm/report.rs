@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::record::Record;
 use super::spread::Spread;
-use super::volume::{GroupFacts, Lease, Volume};
+use super::volume::{GroupFacts, Lease, Volume, letter};
 use crate::host::{Command, DeviceNumber, Host, ToolError};
 use crate::names::{Bytes, LvId, LvName, LvUuid, VgName, is_printable};
 
@@ -144,12 +144,12 @@ impl ReportRow {
             record: Record::parse(self.lv_tags.split(',')),
             number,
             open: self.lv_device_open,
-            writable: match self.letter(2) {
-                Some('w') => number.map(|_| true),
-                Some('r' | 'R') => Some(false),
+            writable: match letter(&self.lv_attr, 2) {
+                "w" => number.map(|_| true),
+                "r" | "R" => Some(false),
                 _ => None,
             },
-            overridden: self.letter(2) == Some('R'),
+            overridden: letter(&self.lv_attr, 2) == "R",
             spread: Spread::of_report(&self.lv_layout, self.stripes, self.data_stripes),
             lock: self.lock(),
             attr: self.lv_attr,
@@ -173,11 +173,6 @@ impl ReportRow {
             warned: false,
             promised: None,
         })
-    }
-
-    /// A character of `lv_attr`, counted from 1 as in lvs(8), "`lv_attr`".
-    fn letter(&self, number: usize) -> Option<char> {
-        self.lv_attr.chars().nth(number.saturating_sub(1))
     }
 
     fn lock(&self) -> Option<Lease> {

@@ -39,7 +39,7 @@ fn reads_what_lvs_prints() {
     assert_eq!(tagged.record.made.unwrap().uuid, "u");
     assert_eq!(other("data_percent", "12.50").data_percent, Some(12.5));
     let letters = [1, 5, 9, 11].map(|place| volume.letter(place));
-    assert_eq!(letters, [Some('-'), Some('a'), Some('-'), None]);
+    assert_eq!(letters, ["-", "a", "-", ""]);
     assert_eq!(other("lv_attr", "").writable, None);
     let changed = other("lv_attr", "-ri-a-----");
     assert!(changed.writable == Some(false) && !changed.overridden);

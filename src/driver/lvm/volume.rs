@@ -90,10 +90,16 @@ pub struct Lease {
     pub args: String,
 }
 
+/// A letter of `attr`, a volume's `lv_attr`: see [`Volume::letter`].
+pub(super) fn letter(attr: &str, place: usize) -> &str {
+    let letters = place.saturating_sub(1)..place;
+    attr.get(letters).unwrap_or_default()
+}
+
 impl Volume {
-    /// A character of `lv_attr`, counted from 1 as in lvs(8), "`lv_attr`".
-    pub fn letter(&self, place: usize) -> Option<char> {
-        self.attr.chars().nth(place.saturating_sub(1))
+    /// A letter of `lv_attr`, counted from 1 as in lvs(8). Empty: there are not so many.
+    pub fn letter(&self, place: usize) -> &str {
+        letter(&self.attr, place)
     }
 
     /// Whether the volume is raid0, which keeps no copy of any image. LVM calls raid0 with metadata just `raid`.

@@ -18,7 +18,7 @@ pub use decide::{
     Concern, Content, Decision, Doubt, Elsewhere, Facts, Grow, Help, Lvm, Making, May, Openers,
     Permit, Place, Purpose, Reason, Refusal, State, User, Uses, Wish, Word, extend_pool,
     first_command, not_active, require_header, require_lease, require_opened, require_well, users,
-    wider,
+    what_helps, wider,
 };
 pub use device::{Device, Inside};
 pub(crate) use job::Job;

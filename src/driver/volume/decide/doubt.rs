@@ -72,10 +72,10 @@ impl Doubt {
         shown.join(", and ")
     }
 
-    /// Whether this mkfs, of which only the beginning is recorded, may have left this. The volume was blank when it
-    /// began. Nobody but the driver knew its UUID, so a superblock with that UUID is its work. Other data may be
-    /// anybody's if it begins where no mkfs leaves any. mke2fs writes group descriptors at 2 KiB if blocks are small,
-    /// and its superblock last; what else mkfs writes is at 4 KiB or behind. Seen with a kill at each write.
+    /// Whether this mkfs, whose end was not recorded, may have left this. The volume was blank when mkfs began, and nobody
+    /// but the driver knew the UUID, so a superblock with that UUID is the work of this mkfs. No mkfs leaves other data
+    /// in the first 2 KiB: mke2fs writes group descriptors at 2 KiB if blocks are small, and its superblock last.
+    /// Everything else that a mkfs writes is at 4 KiB or behind. Seen with a kill at each write.
     pub fn is_left_by(&self, mkfs: &Unfinished) -> bool {
         match self {
             Self::Backup(backup) => mkfs.made(&backup.uuid),

@@ -239,7 +239,7 @@ fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> 
     let is_begun = made.is_none() && record.luks.is_none();
     let making = record.making.as_ref();
     let making = making.filter(|mkfs| is_begun && mkfs.luks.is_some());
-    // Anything is noise.
+    // What has no name may be the noise of a fresh LUKS2 device.
     let is_left = |doubt: &Doubt| {
         matches!(doubt, Doubt::Data(_)) || making.is_some_and(|mkfs| doubt.is_left_by(mkfs))
     };

@@ -183,12 +183,13 @@ impl Reason {
                  fails, restart this node"
             ),
             Self::Partial => format!(
-                "{id} is partial: LVM misses a disk of it (`pvs -a -o +pv_uuid,pv_missing`). If `lsblk -o \
-                 NAME,FSTYPE,UUID` shows that UUID, `filter` in lvm.conf or `lvmdevices` hides the disk, or it was away \
-                 and needs `vgextend --restoremissing {vg} DISK`. Else bring the disk back. If it is lost: if it had an \
-                 image of a RAID, `lvconvert --repair VG/RAID`; if it had only a snapshot, `lvremove` that; if only a cache, end the pods, and run `lvchange -an {id} && lvconvert --uncache --force {id}` \
-                 (for a thin volume, of its pool): what was written back stays. After a pvmove see docs/on-call.md. Else \
-                 restore a backup"
+                "{id} is partial: LVM misses one of its disks (`pvs -a -o +pv_uuid,pv_missing`). If `lsblk -o \
+                 NAME,FSTYPE,UUID` shows that UUID, `filter` in lvm.conf or `lvmdevices` hides it, or it was away \
+                 and needs `vgextend --restoremissing {vg} DISK`. Else bring it back. If it is lost and had an image of a \
+                 RAID, run `lvconvert --repair VG/RAID`; if it had only a snapshot, `lvremove` that; if only a cache, end \
+                 the pods, and run `lvchange -an {id} && lvconvert --uncache --force {id}` (for a thin volume, \
+                 `lvconvert` its pool): what was written back stays. After a pvmove: docs/on-call.md. Else restore a \
+                 backup"
             ),
             Self::Degraded(flaw) => degraded(id, flaw),
             Self::PartlyActive { stand_in, pool } => partly_active(id, stand_in, pool.as_ref()),
@@ -203,7 +204,7 @@ impl Reason {
                  it holds: first copy the data that must stay",
                 anew(id, None)
             ),
-            Self::Unwell(what) => unwell(id, what),
+            Self::Unwell(state) => unwell(id, state),
             Self::AnotherDevice => format!(
                 "the active device {device} is not the logical volume that LVM now calls {id}. Run \
                  `dmsetup remove {} && lvchange -ay {id}`",

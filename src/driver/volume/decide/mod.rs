@@ -36,7 +36,7 @@ pub use facts::{
 pub use listed::is_known_inactive;
 pub use permit::Permit;
 pub use reason::{Concern, Reason, Refusal, Word};
-pub use repair::{first_command, look_at_disks, repair_pool};
+pub use repair::{first_command, look_at_disks, repair_pool, what_helps};
 pub use rules::{decide, require_lease};
 pub use states::{Help, May, State};
 pub use users::{User, require_no_writer, users};

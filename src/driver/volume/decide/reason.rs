@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::doubt::Doubt;
 use super::facts::ShortDisk;
-use super::states::{Help, State};
+use super::states::State;
 use super::uses::{Elsewhere, Occupied, Place};
 use crate::crypt::Unlocked;
 use crate::fs::Backup;
@@ -35,21 +35,7 @@ pub enum Flaw {
     /// How many disks its group lacks.
     Missing(u64),
     /// What LVM says of the volume, or of its thin pool.
-    Unwell(Unwell),
-}
-
-/// What LVM says of a volume or a thin pool, in its own words, and what helps.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unwell {
-    pub of: LvId,
-    pub says: String,
-    pub help: Help,
-}
-
-impl Unwell {
-    pub fn of(of: LvId, State { says, help, .. }: State) -> Self {
-        Self { of, says, help }
-    }
+    Unwell(State),
 }
 
 #[derive(Debug, Clone, PartialEq, strum::EnumDiscriminants)]
@@ -131,7 +117,7 @@ pub enum Reason {
     SnapshotFull,
     MergeWaits,
     /// LVM says something else of the volume, or of its thin pool, that keeps pods from it.
-    Unwell(Unwell),
+    Unwell(State),
     AnotherDevice,
     /// The volume's device is larger than LVM's metadata says.
     LargerDevice {

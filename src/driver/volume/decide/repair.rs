@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::reason::{Flaw, Unwell};
-use super::states::Help;
+use super::reason::Flaw;
+use super::states::{Help, May, State};
 use crate::names::{LvId, Shown};
 
 /// The commands that deactivate the volume and activate it again, so that its device follows LVM's metadata. They
@@ -31,20 +31,21 @@ pub fn degraded(id: &LvId, flaw: &Flaw) -> String {
              {id}`. If the disk is lost, run `lvconvert --repair VOLUME` for each RAID that had a part on it (`lvs -a -o \
              +devices {vg}`), and then `vgreduce --removemissing {vg}`"
         ),
-        Flaw::Unwell(what) => format!("{}, so {why}. {}", said(id, what), help(what)),
+        Flaw::Unwell(state) => format!("{}, so {why}. {}", said(id, state), what_helps(state)),
     }
 }
 
-/// What to do about what LVM says of a volume or of its thin pool.
-pub fn unwell(id: &LvId, what: &Unwell) -> String {
-    format!(
-        "{}, so no pod gets the volume. {}",
-        said(id, what),
-        help(what)
-    )
+/// Why no pod gets a volume of which LVM says this, or of whose thin pool, and what helps.
+pub fn unwell(id: &LvId, state: &State) -> String {
+    let (said, helps) = (said(id, state), what_helps(state));
+    let to_write = match state.may {
+        May::Read => " to write",
+        May::Nothing | May::Write | May::Make => "",
+    };
+    format!("{said}, so no pod gets the volume{to_write}. {helps}")
 }
 
-fn said(id: &LvId, Unwell { of, says, .. }: &Unwell) -> String {
+fn said(id: &LvId, State { id: of, says, .. }: &State) -> String {
     let its = if of == id {
         String::new()
     } else {
@@ -53,10 +54,11 @@ fn said(id: &LvId, Unwell { of, says, .. }: &Unwell) -> String {
     format!("LVM says \"{says}\" of {of}{its}")
 }
 
-fn help(Unwell { of, help, .. }: &Unwell) -> String {
-    let (look, first) = (look_at_disks(of), first_command(of, *help));
-    let look = format!("See which disk it means (`{look}`, `dmesg`)");
-    match help {
+/// What to do about what LVM says.
+pub fn what_helps(state: &State) -> String {
+    let (of, first) = (&state.id, first_command(state));
+    let look = format!("See which disk it means (`{}`, `dmesg`)", look_at_disks(of));
+    match state.help {
         Help::Look | Help::Disk | Help::Remove | Help::Merge => look,
         Help::Refresh => format!("{look}. When the disk works, run `{first}`"),
         Help::Repair => format!("{look}. If another disk has room, run `{first}`"),
@@ -75,8 +77,9 @@ fn help(Unwell { of, help, .. }: &Unwell) -> String {
 }
 
 /// The command to run first. One that needs a person's decision is only in the message, and this one looks.
-pub fn first_command(of: &LvId, help: Help) -> String {
-    match help {
+pub fn first_command(state: &State) -> String {
+    let of = &state.id;
+    match state.help {
         Help::Look | Help::Disk | Help::Remove | Help::Merge | Help::Again => look_at_disks(of),
         Help::Refresh => format!("lvchange --refresh {of}"),
         Help::Repair => format!("lvconvert --repair {of}"),

@@ -2,6 +2,7 @@
 //! the table is refused.
 
 use crate::lvm::Volume;
+use crate::names::LvId;
 
 /// What may be done with a volume of which LVM says this. Each includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,7 +57,7 @@ type Row = (Field, &'static str, May, &'static str, Help);
 #[rustfmt::skip] // a row is a line
 const ROWS: &[Row] = &[
     (Health, "", Make, "", Help::Look),
-    // `State::by` lets a RAID with copies, and a mirror, be written.
+    // But see `may_have_all`.
     (Health, "partial", Nothing, "partial", Help::Disk),
     (Health, "refresh needed", Write, "refresh needed", Help::Refresh),
     // These two are of LVM 2.03.39.
@@ -108,6 +109,8 @@ const ROWS: &[Row] = &[
 /// What LVM says of a volume: the worst, if it says several things.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
+    /// The volume of which LVM says it: for a thin volume whose pool has failed, the pool.
+    pub id: LvId,
     pub may: May,
     /// In LVM's words. Empty if the volume is exactly well.
     pub says: String,
@@ -118,67 +121,62 @@ impl State {
     pub fn of(volume: &Volume) -> Self {
         // At these places, a letter is the kernel's word of an active volume. A merge waits for the activation.
         let is_active = volume.is_active();
-        let is_origin = is_active && volume.letter(1) == Some('O');
-        let letters = [1, 5, 9]
-            .into_iter()
+        let places = [1, 5, 9].into_iter();
+        let letters = places
             .filter(|place| *place == 1 || is_active)
-            .map(|place| (Attr(place), volume.letter(place).map(String::from)));
-        let merge = is_origin.then(|| (Merge, Some(volume.merge_failed.clone())));
-        let all = [(Health, Some(volume.health.clone()))].into_iter();
+            .map(|place| (Attr(place), volume.letter(place)));
+        let is_origin = is_active && volume.letter(1) == "O";
+        let merge = is_origin.then_some((Merge, &*volume.merge_failed));
+        let all = [(Health, &*volume.health)].into_iter();
         let all = all.chain(merge).chain(letters);
-        let states = all.map(|(field, text)| Self::by(field, &text.unwrap_or_default(), volume));
-        let mut worst = states.min_by_key(|state| state.may).unwrap_or_default();
-        if worst.help == Help::Again && (volume.is_pool() || volume.pool.is_some()) {
-            worst.help = Help::AgainPool;
-        }
-        worst
-    }
-
-    /// The row of what one field says.
-    fn by(field: Field, text: &str, volume: &Volume) -> Self {
-        let is_its = |(of, words, ..): &&Row| {
-            *of == field
-                && match field {
-                    Attr(_) => !text.is_empty() && words.contains(text),
-                    Health | Merge => *words == text,
-                }
+        let judged = all.map(|(field, text)| judged(field, text, volume));
+        let worst = judged.min_by_key(|(may, ..)| *may);
+        let (may, says, help) = worst.unwrap_or((Nothing, String::new(), Help::Look));
+        let own = || volume.id.clone();
+        let (id, help) = match (help, volume.pool_id()) {
+            (Help::Again, Some(pool)) => (pool, Help::AgainPool),
+            (Help::Again, None) if volume.is_pool() => (own(), Help::AgainPool),
+            (help, _) => (own(), help),
         };
-        // The kernel fails each read of what is lost. But if a RAID with parity has lost too many disks, Linux 5.10 tries
-        // for ever to read them.
-        let has_lost_much = volume
-            .parity_disks()
-            .is_some_and(|spare| volume.group.missing > spare);
-        let has_copies = (volume.keeps_copies() && !has_lost_much) || volume.layout == "mirror";
-        match ROWS.iter().find(is_its) {
-            Some((_, _, _, says, Help::Disk)) if has_copies => Self {
-                may: Write,
-                says: (*says).to_owned(),
-                help: Help::Disk,
-            },
-            Some((_, _, may, says, help)) => Self {
-                may: *may,
-                says: (*says).to_owned(),
-                help: *help,
-            },
-            None => Self {
-                says: match field {
-                    Health => text.to_owned(),
-                    Merge => format!("lv_merge_failed {text}"),
-                    Attr(place) => format!("lv_attr {place} {text}"),
-                },
-                ..Self::default()
-            },
+        Self {
+            id,
+            may,
+            says,
+            help,
         }
     }
 }
 
-/// A state that is not in the table.
-impl Default for State {
-    fn default() -> Self {
-        Self {
-            may: Nothing,
-            says: String::new(),
-            help: Help::Look,
+/// What may be done if a field says this, in LVM's words, and what helps.
+fn judged(field: Field, text: &str, volume: &Volume) -> (May, String, Help) {
+    let is_its = |(of, words, ..): &&Row| {
+        *of == field
+            && match field {
+                Attr(_) => !text.is_empty() && words.contains(text),
+                Health | Merge => *words == text,
+            }
+    };
+    match ROWS.iter().find(is_its) {
+        Some((_, _, _, says, Help::Disk)) if may_have_all(volume) => {
+            (Write, (*says).to_owned(), Help::Disk)
+        }
+        Some((_, _, may, says, help)) => (*may, (*says).to_owned(), *help),
+        None => {
+            let says = match field {
+                Health => text.to_owned(),
+                Merge => format!("lv_merge_failed {text}"),
+                Attr(place) => format!("lv_attr {place} {text}"),
+            };
+            (Nothing, says, Help::Look)
         }
     }
+}
+
+/// Whether a volume that lacks a disk may have all its data on the others. If it has not, the kernel fails each read of
+/// what is lost. But if a RAID with parity lacks more disks than it can do without, Linux 5.10 tries for ever to read
+/// them. LVM does not say how many disks a volume lacks, so the disks that its group lacks are counted.
+fn may_have_all(volume: &Volume) -> bool {
+    let spare = volume.parity_disks();
+    let has_lost_much = spare.is_some_and(|spare| volume.group.missing > spare);
+    (volume.keeps_copies() && !has_lost_much) || volume.layout == "mirror"
 }

@@ -5,7 +5,7 @@
 //! has no record: the next call would take the volume for blank, and make the filesystem a second time.
 
 use super::facts::{Facts, Lvm, Pool};
-use super::reason::{Flaw, Reason, Unwell};
+use super::reason::{Flaw, Reason};
 use super::states::{Help, May, State};
 use crate::lvm::Volume;
 
@@ -20,14 +20,12 @@ pub fn require_well(volume: &Volume, is_to_be_read: bool) -> Result<(), Reason> 
         Help::Disk => Reason::Partial,
         Help::Remove => Reason::SnapshotFull,
         Help::Merge => Reason::MergeWaits,
-        // The kernel has given up the pool.
-        Help::AgainPool => {
-            let of = volume.pool_id().unwrap_or_else(|| volume.id.clone());
-            Reason::Unwell(Unwell::of(of, state))
-        }
-        Help::Look | Help::Refresh | Help::Repair | Help::Resync | Help::Again => {
-            Reason::Unwell(Unwell::of(volume.id.clone(), state))
-        }
+        Help::Look
+        | Help::Refresh
+        | Help::Repair
+        | Help::Resync
+        | Help::Again
+        | Help::AgainPool => Reason::Unwell(state),
     })
 }
 
@@ -37,7 +35,7 @@ pub fn require_well_pool(pool: &Volume) -> Result<(), Reason> {
     if state.may >= May::Write {
         return Ok(());
     }
-    Err(Reason::Unwell(Unwell::of(pool.id.clone(), state)))
+    Err(Reason::Unwell(state))
 }
 
 /// What keeps this volume from being exactly well. `None`: LVM calls it well, its group has all disks, and so has its
@@ -53,12 +51,12 @@ pub fn flaw(facts: &Facts) -> Option<Flaw> {
         Some(Pool::Seen(pool)) => Some(pool),
         Some(Pool::Unseen(_)) | None => None,
     };
-    let mut both = [Some(volume), pool].into_iter().flatten();
-    both.find_map(|one| {
-        let state = State::of(one);
-        (state.may < May::Make).then(|| Flaw::Unwell(Unwell::of(one.id.clone(), state)))
-    })
+    let both = [Some(volume), pool].into_iter().flatten();
+    let mut states = both.map(|one| State::of(one));
+    states.find(|state| state.may < May::Make).map(Flaw::Unwell)
 }
+
+/// Fails unless the volume is exactly well. While a disk of a RAID is away, a device stands in for its image, so the
 /// missing disk is told first.
 pub fn require_exactly_well(facts: &Facts) -> Result<(), Reason> {
     if let Some(flaw) = flaw(facts) {

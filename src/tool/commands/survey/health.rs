@@ -12,7 +12,7 @@ use driver::lvm::{LeaseState, Volume};
 use driver::names::{Bytes, Shown};
 use driver::volume::{
     Concern, Content, Device, Facts, May, Place, Reason, State, extend_pool, first_command,
-    outgrown, require_lease, require_well,
+    outgrown, require_lease, require_well, what_helps,
 };
 use std::path::PathBuf;
 
@@ -226,28 +226,21 @@ impl Health {
     /// What LVM says of the volume. It is a finding beside the refusal of the next mount, since a pod that has the volume
     /// mounted goes on writing to it.
     fn lvm(&self) -> Option<Finding> {
-        let (volume, id) = (&self.volume, &self.volume.id);
-        let State { may, says, help } = State::of(volume);
-        if may == May::Make {
+        let (volume, state) = (&self.volume, State::of(&self.volume));
+        if state.may == May::Make {
             return None;
         }
-        let finding = match require_well(volume, false) {
-            Err(reason) if !volume.is_pool() => reason.message(id),
-            Err(_) | Ok(()) => format!("LVM says {says:?}"),
+        let refusal = require_well(volume, false).err();
+        let text = match refusal.filter(|_| !volume.is_pool()) {
+            Some(reason) => reason.message(&volume.id),
+            None => format!("LVM says {:?}. {}", state.says, what_helps(&state)),
         };
-        let finding = Finding::warning("volume-health", finding).word(&says);
-        let finding = match may {
-            May::Make | May::Write => finding.why("it may lose data, or cannot be activated"),
-            May::Read | May::Nothing if volume.runs_out_at(self.limit) => {
-                // A repair would not give the pool more room.
-                return Some(finding.why("its volumes cannot be written until it has room"));
-            }
-            May::Read | May::Nothing if volume.is_pool() => {
-                finding.why("the driver does not write to its volumes")
-            }
-            May::Read | May::Nothing => finding,
-        };
-        Some(finding.run(first_command(id, help)))
+        let finding = Finding::warning("volume-health", text).word(&state.says);
+        if volume.runs_out_at(self.limit) && state.may < May::Write {
+            // A repair would not give the pool more room.
+            return Some(finding.why("its volumes cannot be written until it has room"));
+        }
+        Some(finding.run(first_command(&state)))
     }
 
     fn suspended(&self) -> Option<Finding> {

@@ -10,7 +10,7 @@ use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Content, Lvm, Pool, Room};
 use crate::volume::decide::reason::{Flaw, Needed, Reason};
 use crate::volume::decide::rules::decide;
-use crate::volume::decide::states::Help;
+use crate::volume::decide::states::{Help, May};
 use crate::volume::decide::uses::{Place, There};
 use crate::volume::decide::wish::Purpose;
 use crate::volume::device::Failure;
@@ -135,17 +135,19 @@ fn what_lvm_says() {
         ("not active", |f, _| f.device = None, Activate),
         ("not active, only to be active", |f, w| { f.device = None; w.purpose = Purpose::Device; }, Activate),
         ("a pool", |f, _| volume(f).layout = "thin,pool".into(), Refuse(Reason::Pool)),
-        ("LVM's row has a letter or a health that is in no table: data::states has each that is", |f, _| letter(volume(f), 9, 'Z'), unwell("lv_attr 9 Z", Help::Look)),
-        ("the same, to be read", |f, w| { w.read_only = true; volume(f).health = "tired".into(); }, unwell("tired", Help::Look)),
-        ("the same, not active", |f, _| { inactive(f); volume(f).health = "tired".into(); }, unwell("tired", Help::Look)),
-        ("a kind that is in no table, not active", |f, _| { inactive(f); letter(volume(f), 1, 'Z'); }, unwell("lv_attr 1 Z", Help::Look)),
+        ("LVM's row has a letter or a health that is in no table: data::states has each that is", |f, _| letter(volume(f), 9, 'Z'), unwell(May::Nothing, "lv_attr 9 Z", Help::Look)),
+        ("the same, to be read", |f, w| { w.read_only = true; volume(f).health = "tired".into(); }, unwell(May::Nothing, "tired", Help::Look)),
+        ("the same, not active", |f, _| { inactive(f); volume(f).health = "tired".into(); }, unwell(May::Nothing, "tired", Help::Look)),
+        ("a kind that is in no table, not active", |f, _| { inactive(f); letter(volume(f), 1, 'Z'); }, unwell(May::Nothing, "lv_attr 1 Z", Help::Look)),
         ("LVM cannot tell how it is, as after a killed lvextend", |f, _| { holds(f, Ext4, |_| ()); letter(volume(f), 5, 'X'); letter(volume(f), 9, 'X'); }, mount(Ext4, |m| m.record = false)),
-        ("blank, and LVM cannot tell how it is", |f, _| letter(volume(f), 9, 'X'), Refuse(Reason::Degraded(Flaw::Unwell(said("vg/data", "unknown", Help::Refresh))))),
+        ("blank, and LVM cannot tell how it is", |f, _| letter(volume(f), 9, 'X'), Refuse(Reason::Degraded(Flaw::Unwell(said("vg/data", May::Write, "unknown", Help::Refresh))))),
         ("a disk is missing", |f, _| volume(f).health = "partial".into(), Refuse(Reason::Partial)),
         ("a disk is missing, not active", |f, _| { inactive(f); volume(f).health = "partial".into(); }, Refuse(Reason::Partial)),
         ("a disk is missing, to be read", |f, w| { w.read_only = true; volume(f).health = "partial".into(); }, Refuse(Reason::Partial)),
         ("a disk is missing, and the RAID may have all", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u"); volume(f).layout = "raid,raid1".into(); volume(f).health = "partial".into(); letter(volume(f), 9, 'p'); }, mount(Ext4, |m| m.record = false)),
         ("a disk is missing, and the mirror may have all", |f, _| { holds(f, Ext4, |_| ()); volume(f).layout = "mirror".into(); volume(f).health = "partial".into(); }, mount(Ext4, |m| m.record = false)),
+        ("two disks are missing of a raid5, or the group lacks another", |f, _| { volume(f).layout = "raid,raid5,raid5_ls".into(); volume(f).health = "partial".into(); volume(f).group.missing = 2; }, Refuse(Reason::Partial)),
+        ("two disks are missing of a raid6", |f, _| { holds(f, Ext4, |_| ()); volume(f).layout = "raid,raid6,raid6_zr".into(); volume(f).health = "partial".into(); volume(f).group.missing = 2; }, mount(Ext4, |m| m.record = false)),
         ("a snapshot that has run full", |f, _| letter(volume(f), 5, 'I'), Refuse(Reason::SnapshotFull)),
         ("a snapshot that has run full, to be read", |f, w| { w.read_only = true; letter(volume(f), 5, 'S'); }, Refuse(Reason::SnapshotFull)),
         ("a snapshot waits to be merged into it", |f, _| merging(f, "unknown"), Refuse(Reason::MergeWaits)),
@@ -153,14 +155,14 @@ fn what_lvm_says() {
         ("a snapshot waits to be merged into it, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); merging(f, "unknown"); }, mount(Ext4, |m| (m.check, m.record) = (false, false))),
         ("a snapshot waits to be merged into it, to be extended", |f, w| { larger(f, w); merging(f, "unknown"); }, Refuse(Reason::MergeWaits)),
         ("a snapshot is being merged into it", |f, _| merging(f, ""), make(Ext4)),
-        ("a snapshot could not be merged into it", |f, _| { merging(f, "merge failed"); letter(volume(f), 5, 'm'); }, unwell("merge failed", Help::Again)),
-        ("its cache has failed", |f, _| volume(f).health = "failed".into(), unwell("failed", Help::Again)),
-        ("its cache keeps no metadata, to be extended", |f, w| { larger(f, w); volume(f).health = "metadata_read_only".into(); }, unwell("metadata_read_only", Help::Again)),
-        ("its writecache has failed", |f, _| { letter(volume(f), 9, 'E'); volume(f).health = "error".into(); }, unwell("error", Help::Again)),
+        ("a snapshot could not be merged into it", |f, _| { merging(f, "merge failed"); letter(volume(f), 5, 'm'); }, unwell(May::Read, "merge failed", Help::Again)),
+        ("its cache has failed", |f, _| volume(f).health = "failed".into(), unwell(May::Nothing, "failed", Help::Again)),
+        ("its cache keeps no metadata, to be extended", |f, w| { larger(f, w); volume(f).health = "metadata_read_only".into(); }, unwell(May::Read, "metadata_read_only", Help::Again)),
+        ("its writecache has failed", |f, _| { letter(volume(f), 9, 'E'); volume(f).health = "error".into(); }, unwell(May::Read, "error", Help::Again)),
         ("its writecache has failed, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); volume(f).health = "error".into(); }, mount(Ext4, |m| (m.check, m.record) = (false, false))),
         ("its cache is not active yet", |f, _| { inactive(f); letter(volume(f), 5, 'c'); letter(volume(f), 9, 'F'); }, Activate),
         ("a RAID with a fault that it makes up for", |f, _| { holds(f, Ext4, |_| ()); volume(f).health = "refresh needed".into(); }, mount(Ext4, |m| m.record = false)),
-        ("blank, on such a RAID", |f, _| { letter(volume(f), 9, 'r'); volume(f).health = "repair needed".into(); }, Refuse(Reason::Degraded(Flaw::Unwell(said("vg/data", "repair needed", Help::Repair))))),
+        ("blank, on such a RAID", |f, _| { letter(volume(f), 9, 'r'); volume(f).health = "repair needed".into(); }, Refuse(Reason::Degraded(Flaw::Unwell(said("vg/data", May::Write, "repair needed", Help::Repair))))),
         ("blank, in a pool that lacks a disk", |f, _| pool(f, 1.0, 1.0, "partial"), pool_unwell("partial", Help::Disk)),
         ("a device stands in for a disk that was away", |f, _| { holds(f, Ext4, |_| ()); f.stand_in = Some("vg-lv-missing_0_0".into()); }, Refuse(partly_active())),
         ("the same, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); f.stand_in = Some("vg-lv-missing_0_0".into()); }, Refuse(partly_active())),

@@ -8,8 +8,8 @@ use crate::lvm::{Holder, LeaseState, ReadOnlyBy, twins};
 use crate::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::ShortDisk;
-use crate::volume::decide::reason::{Flaw, Needed, Reason, Unwell};
-use crate::volume::decide::states::Help;
+use crate::volume::decide::reason::{Flaw, Needed, Reason};
+use crate::volume::decide::states::{Help, May, State};
 use crate::volume::decide::tests::sample::{data_at, filesystem};
 use crate::volume::decide::uses::{Elsewhere, Occupied, Place};
 use crate::volume::device::Failure;
@@ -63,13 +63,14 @@ pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         percent,
         limit: 97,
     };
-    let of = |of: &str, says: &str, help| Unwell {
-        of: LvId::parse(of).unwrap(),
+    let state = |id: &str, says: &str, help| State {
+        id: LvId::parse(id).unwrap(),
+        may: May::Nothing,
         says: text(says),
         help,
     };
-    let said = |help| of("vg7/web7", "error7", help);
-    let pool_said = |help| of("vg7/pool7", "out_of_data7", help);
+    let said = |help| state("vg7/web7", "error7", help);
+    let pool_said = |help| state("vg7/pool7", "out_of_data7", help);
     let other = |wanted| Reason::Other {
         what: text("crypto_LUKS7").shown(),
         wanted,
@@ -232,7 +233,10 @@ pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::SnapshotFull,
         Reason::MergeWaits,
         Reason::Unwell(said(Help::Look)),
-        Reason::Unwell(said(Help::Again)),
+        Reason::Unwell(State {
+            may: May::Read,
+            ..said(Help::Again)
+        }),
         Reason::Unwell(pool_said(Help::AgainPool)),
         Reason::AnotherDevice,
         Reason::LargerDevice {

@@ -4,8 +4,8 @@ use crate::names::FsType;
 use crate::volume::Permit;
 use crate::volume::decide::decision::{Decision, Grow, Making, Mount};
 use crate::volume::decide::doubt::Doubt;
-use crate::volume::decide::reason::{Flaw, Reason, Unwell};
-use crate::volume::decide::states::Help;
+use crate::volume::decide::reason::{Flaw, Reason};
+use crate::volume::decide::states::{Help, May, State};
 
 use super::*;
 
@@ -56,18 +56,19 @@ pub fn partly_active() -> Reason {
     }
 }
 
-pub fn said(of: &str, says: &str, help: Help) -> Unwell {
-    Unwell {
-        of: LvId::parse(of).unwrap(),
+pub fn said(id: &str, may: May, says: &str, help: Help) -> State {
+    State {
+        id: LvId::parse(id).unwrap(),
+        may,
         says: says.to_owned(),
         help,
     }
 }
 
-pub fn unwell(says: &str, help: Help) -> Decision {
-    Decision::Refuse(Reason::Unwell(said("vg/data", says, help)))
+pub fn unwell(may: May, says: &str, help: Help) -> Decision {
+    Decision::Refuse(Reason::Unwell(said("vg/data", may, says, help)))
 }
 
 pub fn pool_unwell(says: &str, help: Help) -> Decision {
-    Decision::Refuse(Reason::Unwell(said("vg/pool", says, help)))
+    Decision::Refuse(Reason::Unwell(said("vg/pool", May::Nothing, says, help)))
 }
