@@ -114,10 +114,11 @@ impl Volume {
         self.layout.split(',').any(|kind| copied.contains(&kind))
     }
 
-    /// How many disks a RAID with parity can do without. `None`: the volume is no such RAID.
-    pub fn parity_disks(&self) -> Option<u64> {
+    /// How many disks a RAID can do without, whichever they are. `None`: each image has all data, or the volume is no
+    /// such RAID.
+    pub fn spare_disks(&self) -> Option<u64> {
         self.layout.split(',').find_map(|kind| match kind {
-            "raid4" | "raid5" => Some(1),
+            "raid4" | "raid5" | "raid10" => Some(1),
             "raid6" => Some(2),
             _ => None,
         })

@@ -6,7 +6,7 @@ use crate::prelude::*;
 fn a_raid_is_mounted_if_it_has_lost_no_more_disks_than_it_can() {
     let node = Node::new(Mode::MountOnly);
     // Of raid0 the third disk has nothing that anybody reads before a mount.
-    let cases: [(&str, usize, &[usize], bool, bool); 7] = [
+    let cases: [(&str, usize, &[usize], bool, bool); 8] = [
         ("raid0 -i4 -I4m", 4, &[2], true, false),
         ("raid0 -i4 -I4m", 4, &[2], false, false),
         ("raid1 -m1 --nosync", 2, &[1], true, true),
@@ -14,6 +14,7 @@ fn a_raid_is_mounted_if_it_has_lost_no_more_disks_than_it_can() {
         ("raid5 -i2", 3, &[1, 2], true, false),
         ("raid5 -i2", 3, &[1, 2], false, false),
         ("raid10 -i2 -m1 --nosync", 4, &[3], true, true),
+        ("raid10 -i2 -m1 --nosync", 4, &[2, 3], true, false),
     ];
     for (lvs, count, lost, active, holds) in cases {
         println!("{lvs} on {count} disks without {lost:?}, active: {active}");

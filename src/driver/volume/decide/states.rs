@@ -57,7 +57,7 @@ type Row = (Field, &'static str, May, &'static str, Help);
 #[rustfmt::skip] // a row is a line
 const ROWS: &[Row] = &[
     (Health, "", Make, "", Help::Look),
-    // But see `may_have_all`.
+    // But see `has_all`.
     (Health, "partial", Nothing, "partial", Help::Disk),
     (Health, "refresh needed", Write, "refresh needed", Help::Refresh),
     // These two are of LVM 2.03.39.
@@ -157,7 +157,7 @@ fn judged(field: Field, text: &str, volume: &Volume) -> (May, String, Help) {
             }
     };
     match ROWS.iter().find(is_its) {
-        Some((_, _, _, says, Help::Disk)) if may_have_all(volume) => {
+        Some((_, _, _, says, Help::Disk)) if has_all(volume) => {
             (Write, (*says).to_owned(), Help::Disk)
         }
         Some((_, _, may, says, help)) => (*may, (*says).to_owned(), *help),
@@ -172,11 +172,12 @@ fn judged(field: Field, text: &str, volume: &Volume) -> (May, String, Help) {
     }
 }
 
-/// Whether a volume that lacks a disk may have all its data on the others. If it has not, the kernel fails each read of
-/// what is lost. But if a RAID with parity lacks more disks than it can do without, Linux 5.10 tries for ever to read
-/// them. LVM does not say how many disks a volume lacks, so the disks that its group lacks are counted.
-fn may_have_all(volume: &Volume) -> bool {
-    let spare = volume.parity_disks();
-    let has_lost_much = spare.is_some_and(|spare| volume.group.missing > spare);
-    (volume.keeps_copies() && !has_lost_much) || volume.layout == "mirror"
+/// Whether the other disks of a volume that lacks one have all its data. Each image of a raid1 or a mirror has all data; if
+/// all images are lost, the kernel fails each read. The others spread their data over images. If a part of it is gone, a
+/// raid10 would be mounted with half of its files, and Linux 5.10 would try for ever to read a raid5. LVM does not say how
+/// many disks a volume lacks, so the disks that its group lacks are counted.
+fn has_all(volume: &Volume) -> bool {
+    let spare = volume.spare_disks();
+    let may_lack_data = spare.is_some_and(|spare| volume.group.missing > spare);
+    (volume.keeps_copies() && !may_lack_data) || volume.layout == "mirror"
 }

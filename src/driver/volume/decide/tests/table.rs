@@ -147,6 +147,7 @@ fn what_lvm_says() {
         ("a disk is missing, and the RAID may have all", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u"); volume(f).layout = "raid,raid1".into(); volume(f).health = "partial".into(); letter(volume(f), 9, 'p'); }, mount(Ext4, |m| m.record = false)),
         ("a disk is missing, and the mirror may have all", |f, _| { holds(f, Ext4, |_| ()); volume(f).layout = "mirror".into(); volume(f).health = "partial".into(); }, mount(Ext4, |m| m.record = false)),
         ("two disks are missing of a raid5, or the group lacks another", |f, _| { volume(f).layout = "raid,raid5,raid5_ls".into(); volume(f).health = "partial".into(); volume(f).group.missing = 2; }, Refuse(Reason::Partial)),
+        ("two disks are missing of a raid10, and half of its data may be gone", |f, _| { holds(f, Ext4, |_| ()); volume(f).layout = "raid,raid10,raid10_near".into(); volume(f).health = "partial".into(); volume(f).group.missing = 2; }, Refuse(Reason::Partial)),
         ("two disks are missing of a raid6", |f, _| { holds(f, Ext4, |_| ()); volume(f).layout = "raid,raid6,raid6_zr".into(); volume(f).health = "partial".into(); volume(f).group.missing = 2; }, mount(Ext4, |m| m.record = false)),
         ("a snapshot that has run full", |f, _| letter(volume(f), 5, 'I'), Refuse(Reason::SnapshotFull)),
         ("a snapshot that has run full, to be read", |f, w| { w.read_only = true; letter(volume(f), 5, 'S'); }, Refuse(Reason::SnapshotFull)),
