@@ -159,6 +159,8 @@ guest() {
     [ -n "${SUITE:-}" ] || { SUITES=(guest) && need_newer_uml; }
     for suite in "${SUITES[@]}"; do
         mapfile -t all < <(chosen "$suite" "$@")
+        # Without a name, libtest would run all.
+        [ ${#all[@]} != 0 ] || { failed "no test in the guest is called $*" && return; }
         [[ ${all[*]} != *packages::* ]] || need_packages
         [[ ${all[*]} != *lost_heads::* && ${all[*]} != *on_demand::* ]] || need_formats
         count=1
