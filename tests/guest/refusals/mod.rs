@@ -312,7 +312,12 @@ refusals! {
         undo: "told mount TYPE=btrfs DIR=/mnt; umount /mnt
             export HOME=$dir; told wipefs --backup OFFSET=0xff6; mkfs.ext4 -qF $dev",
     }
-    other { prepare: "mkswap $dev", says: "other/data holds swap, ", undo: "told wipefs --all", }
+    other {
+        prepare: "mkfs.ext4 -q $dev; # and the mark of DRBD's metadata at the end
+            printf '\\203\\164\\2\\153' | dd of=$dev bs=1 seek=33550396 conv=notrunc status=none",
+        says: "other/data holds drbd, ",
+        undo: "export HOME=$dir; told wipefs --backup OFFSET=0x1fff03c; mount -o ro $dev /mnt; umount /mnt; told wipefs --all",
+    }
     damaged {
         // Nothing of an ext superblock is right but its magic number.
         prepare: "printf '\\123\\357' | dd of=$dev bs=1 seek=1080 conv=notrunc status=none",

@@ -138,7 +138,10 @@ pub fn other(id: &LvId, what: &str, wanted: Option<FsType>) -> String {
             " To give pods what is inside, open it (`cryptsetup open {device} NAME`) and run `{me} adopt {id}`."
         )
     } else {
-        String::new()
+        format!(
+            " `wipefs {device}` lists all marks: if a filesystem is among them, `wipefs --backup --offset OFFSET \
+             {device}` removes only the mark of {what}."
+        )
     };
     format!(
         "{id} holds {what}, which is not {wanted}; it is left as it is.{keep} If that data may be destroyed, run \
