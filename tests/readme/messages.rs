@@ -35,7 +35,6 @@ fn every_message_that_is_explained_is_one_that_the_driver_gives() {
     let tables = [
         ("docs/on-call.md", "## 4. What else a call may say"),
         ("docs/start.md", "## What can go wrong"),
-        ("docs/shared-groups.md", "## What the driver says"),
     ];
     for (file, title) in tables {
         let mut messages = messages(file, title);
