@@ -69,16 +69,20 @@ pub fn translated(kernel: &Kernel, words: &[OsString]) -> Result<Vec<OsString>> 
     if options.is_empty() {
         return Ok(call);
     }
-    let Some((name, usage)) = words.first().and_then(calls::named) else {
-        return Ok(call);
-    };
+    if let Some((name, usage)) = words.first().and_then(calls::named) {
+        let at = place_of_options(name, usage)?.min(call.len());
+        call.insert(at, Value::from(options).to_string().into());
+    }
+    Ok(call)
+}
+
+/// At which place of its words a call-out has its options.
+fn place_of_options(name: &str, usage: &str) -> Result<usize> {
     let mut arguments = usage.split('<').skip(1);
     let Some(at) = arguments.position(|word| word.starts_with("options")) else {
         bail!("{name} takes no options: leave out -o");
     };
-    let at = at.saturating_add(1).min(call.len());
-    call.insert(at, Value::from(options).to_string().into());
-    Ok(call)
+    Ok(at.saturating_add(1))
 }
 
 #[cfg(test)]

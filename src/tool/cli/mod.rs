@@ -169,13 +169,7 @@ fn people(args: &[OsString]) -> Printed {
             let plain: Vec<OsString> = args.iter().map(printable).collect();
             // A parser that refuses such a character refuses the `?`, too. If there is no error now, a word was not
             // UTF-8, and the first error quotes no word.
-            let error = parse(&plain).err().unwrap_or(error);
-            let text = error.render().ansi().to_string();
-            return styled(if error.use_stderr() {
-                Printed::failure(text, USAGE)
-            } else {
-                Printed::text(text)
-            });
+            return not_parsed(&parse(&plain).err().unwrap_or(error));
         }
     };
     let is_root = nix::unistd::geteuid().is_root();
@@ -198,6 +192,16 @@ fn people(args: &[OsString]) -> Printed {
         }
         Printed::failure(format!("{said}\n"), 1)
     }))
+}
+
+/// A usage error, or the text of `--help` or `--version`.
+fn not_parsed(error: &clap::Error) -> Printed {
+    let text = error.render().ansi().to_string();
+    styled(if error.use_stderr() {
+        Printed::failure(text, USAGE)
+    } else {
+        Printed::text(text)
+    })
 }
 
 fn printable(word: &OsString) -> OsString {

@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use super::help;
 use crate::commands::explain::{self, Topic};
-use crate::commands::{check, doctor, log, metrics, operator, status};
+use crate::commands::{check, doctor, log, metrics, status, vouch};
 use crate::install;
 use crate::output::Printed;
 use driver::config::Loaded;
@@ -174,8 +174,8 @@ pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Resu
         Task::Check(args) => check::run(host, loaded, args),
         Task::Explain { word } => Ok(explain::run(*word)),
         Task::Metrics { textfile } => metrics::run(host, loaded, textfile.as_deref()),
-        Task::Adopt { volume } => operator::adopt(writing, loaded, volume),
-        Task::AllowFormat { volume, yes } => operator::allow_format(writing, loaded, volume, *yes),
+        Task::Adopt { volume } => vouch::adopt(writing, loaded, volume),
+        Task::AllowFormat { volume, yes } => vouch::allow_format(writing, loaded, volume, *yes),
         Task::Install(options) => install::install(host, options).map(|()| Printed::default()),
         Task::Uninstall(place) => install::uninstall(host, place).map(|()| Printed::default()),
     }

@@ -58,12 +58,33 @@ impl Topic {
         if let Some(topic) = Self::all().find(|one| one.word() == text) {
             return Ok(topic);
         }
-        let all: Vec<&str> = Self::all().map(Self::word).collect();
-        match nearest(text, &all) {
-            Some(near) => bail!("no message ends with this word; did you mean {near}?"),
-            None => bail!("no message ends with this word; without a word, the command lists all"),
+        match near(text).as_slice() {
+            [] => bail!("no message ends with this word; without a word, the command lists all"),
+            [one] => bail!("no message ends with this word; did you mean {one}?"),
+            several => bail!(
+                "no message ends with this word; did you mean one of {}?",
+                several.join(", ")
+            ),
         }
     }
+}
+
+/// The words that a mistyped word, or a part of a word, may stand for: those that begin with the text or have it after a
+/// `-`, or else the nearest one.
+fn near(text: &str) -> Vec<&'static str> {
+    /// Shorter texts are parts of too many words.
+    const SHORTEST: usize = 3;
+    let all: Vec<&str> = Topic::all().map(Topic::word).collect();
+    let text = text.to_lowercase();
+    let has_part = |word: &&str| {
+        let mut ends = word.match_indices('-').filter_map(|(at, _)| word.get(at..));
+        word.starts_with(&text) || ends.any(|end| end.starts_with(&format!("-{text}")))
+    };
+    let with_part: Vec<&str> = all.iter().copied().filter(has_part).collect();
+    if text.len() >= SHORTEST && !with_part.is_empty() {
+        return with_part;
+    }
+    nearest(&text, &all).into_iter().collect()
 }
 
 /// Prints the text about a word, or all words.
@@ -151,8 +172,21 @@ mod tests {
             Topic::parse("[no-room]").unwrap(),
             Topic::Refusal(Word::NoRoom)
         );
-        let error = Topic::parse("no-rom").unwrap_err().to_string();
-        assert!(error.contains("did you mean no-room?"), "{error}");
+        for (text, near) in [
+            ("no-rom", "; did you mean no-room?"),
+            ("header", "; did you mean luks-header?"),
+            ("[Luks]", "; did you mean one of luks-header, luks-format?"),
+            (
+                "read-only",
+                "; did you mean one of mounted-read-only, create-read-only, ",
+            ),
+            ("no", "lists all"),
+            ("", "lists all"),
+            ("ext4", "lists all"),
+        ] {
+            let error = Topic::parse(text).unwrap_err().to_string();
+            assert!(error.contains(near), "{text}: {error}");
+        }
         assert!(run(None).stdout.contains("no-room"));
     }
 

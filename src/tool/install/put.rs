@@ -268,23 +268,10 @@ pub fn is_original(dir: &DriverDir) -> Result<bool> {
     Ok(files::exists(&dir.original)? && same())
 }
 
+/// Says which mode the driver has, and what is to be done now.
 fn next(host: &Host, layout: &InstallLayout, init: &Init) {
     let plugin_dir = &layout.plugin_dir;
-    let config = load(host.kernel, &layout.dir.exe, None);
-    let config = &config.config;
-    let host_name = host.kernel.host_name();
-    let kubelets = kubelet::running(host.kernel);
-    let of_kubelets = kubelets
-        .iter()
-        .flat_map(|one| one.problems(&host_name, Some(plugin_dir), config));
-    let of_driver = Some(init.message.clone()).filter(|message| !message.is_empty());
-    let warnings = of_driver
-        .into_iter()
-        .chain(require_roots(plugin_dir).err())
-        .chain(of_kubelets);
-    for warning in warnings {
-        say("warning", warning);
-    }
+    warn(host, layout, init);
     say(
         "checked",
         format_args!("init says Success, attach = {}", init.attach),
@@ -309,6 +296,23 @@ fn next(host: &Host, layout: &InstallLayout, init: &Init) {
             "install it on the control-plane hosts too, or set enableControllerAttachDetach to \
              false in kubelet's config",
         );
+    }
+}
+
+/// Says what the driver, its directory and the running kubelets lack.
+fn warn(host: &Host, layout: &InstallLayout, init: &Init) {
+    let plugin_dir = &layout.plugin_dir;
+    let config = load(host.kernel, &layout.dir.exe, None);
+    let config = &config.config;
+    let host_name = host.kernel.host_name();
+    let kubelets = kubelet::running(host.kernel);
+    let of_kubelets = kubelets
+        .iter()
+        .flat_map(|one| one.problems(&host_name, Some(plugin_dir), config));
+    let of_driver = Some(init.message.clone()).filter(|message| !message.is_empty());
+    let of_dir = require_roots(plugin_dir).err();
+    for warning in of_driver.into_iter().chain(of_dir).chain(of_kubelets) {
+        say("warning", warning);
     }
 }
 

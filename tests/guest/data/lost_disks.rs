@@ -84,10 +84,7 @@ fn a_volume_whose_pvmove_lost_its_new_disk_keeps_its_data_by_what_the_page_says(
         if is_noted {
             group.lv("lvchange", &["--addtag", "noted"], "other");
         }
-        node.refuses_mount(
-            &volume,
-            &["After a pvmove see docs/on-call.md", "[partial]"],
-        );
+        node.refuses_mount(&volume, &["After a pvmove: docs/on-call.md", "[partial]"]);
         let spare = Disk::new(&format!("{name}-spare"), 200 * MIB);
         let (_, section) = PAGE
             .split_once("### a disk was lost during pvmove\n")

@@ -44,7 +44,7 @@ pub struct LvmFacts {
 }
 
 impl NodeFacts {
-    /// Asks the host, and takes LVM's answers from `lvm`, which gets to know whether the next mounts can be judged.
+    /// Asks the host. `lvm` asks LVM; its argument says whether the next mounts can be judged.
     pub fn ask(host: &Host, loaded: &Loaded, lvm: impl FnOnce(bool) -> Result<LvmFacts>) -> Self {
         let (kernel, config) = (host.kernel, &loaded.config);
         let lock_problem = lock_problem(host);

@@ -27,7 +27,7 @@ pub fn config(facts: &NodeFacts, lvm: &LvmFacts) -> Vec<Finding> {
     missing.map(|it| Finding::warning("config", it)).collect()
 }
 
-pub fn left_out(_: &NodeFacts, lvm: &LvmFacts) -> Vec<Finding> {
+pub fn unread_volumes(_: &NodeFacts, lvm: &LvmFacts) -> Vec<Finding> {
     let is_unread =
         |one: &&Health| one.is_ours && one.verdict.as_ref().is_some_and(Verdict::is_unread);
     let unread = lvm.volumes.iter().filter(is_unread);

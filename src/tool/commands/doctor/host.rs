@@ -58,48 +58,43 @@ pub fn locks(facts: &NodeFacts) -> Vec<Finding> {
 }
 
 pub fn tools(facts: &NodeFacts) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for (name, problem) in &facts.distrusted_tools {
-        let its = TOOLS.iter().find(|tool| tool.name == *name);
-        // Only a tool that something here needs keeps a pod from its volume.
-        let severity = its.and_then(|tool| tool.need.severity(facts));
-        let severity = severity.unwrap_or(Severity::Note);
-        found.push(Finding::new("tools", severity, problem));
-    }
+    let mut found: Vec<Finding> = facts
+        .distrusted_tools
+        .iter()
+        .map(|(name, problem)| {
+            let its = TOOLS.iter().find(|tool| tool.name == *name);
+            // Only a tool that something here needs keeps a pod from its volume.
+            let severity = its.and_then(|tool| tool.need.severity(facts));
+            Finding::new("tools", severity.unwrap_or(Severity::Note), problem)
+        })
+        .collect();
     let missing = TOOLS.iter().filter(|tool| !facts.has_tool(tool.name));
-    let (needed, others): (Vec<_>, Vec<_>) =
+    let (needed, others): (Vec<&Tool>, Vec<&Tool>) =
         missing.partition(|tool| matches!(tool.need, Need::All));
-    let [names, packages] = [|tool: &&Tool| tool.name, |tool: &&Tool| tool.package]
-        .map(|field| needed.iter().map(field).collect::<Vec<_>>());
     if !needed.is_empty() {
-        let packages = BTreeSet::from_iter(packages).into_iter();
-        found.push(Finding::failed(
-            "tools",
-            format!(
-                "{} not found in tool_dirs: install {}",
-                names.join(", "),
-                packages.collect::<Vec<_>>().join(", ")
-            ),
-        ));
+        found.push(all_missing(&needed));
     } else if found.is_empty() {
         let all = TOOLS.iter().filter(|tool| matches!(tool.need, Need::All));
         let all = all.map(|tool| tool.name).collect::<Vec<_>>();
         found.push(Finding::ok("tools", all.join(", ")));
     }
     found.extend(others.into_iter().filter_map(|tool| {
-        let (
-            Tool {
-                name,
-                need,
-                package,
-            },
-            severity,
-        ) = (tool, tool.need.severity(facts)?);
-        let words = need.in_words(facts);
+        let severity = tool.need.severity(facts)?;
+        let (name, package, words) = (tool.name, tool.package, tool.need.in_words(facts));
         let finding = format!("no {name}, which {words}: install {package}");
         Some(Finding::new("tools", severity, finding))
     }));
     found
+}
+
+/// One finding for all missing tools that every node needs.
+fn all_missing(tools: &[&Tool]) -> Finding {
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
+    let packages: BTreeSet<&str> = tools.iter().map(|tool| tool.package).collect();
+    let packages = packages.into_iter().collect::<Vec<_>>();
+    let (names, packages) = (names.join(", "), packages.join(", "));
+    let finding = format!("{names} not found in tool_dirs: install {packages}");
+    Finding::failed("tools", finding)
 }
 
 pub fn lvm(facts: &NodeFacts) -> Vec<Finding> {

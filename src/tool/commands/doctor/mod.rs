@@ -36,7 +36,7 @@ const OF_NODE: [OfNode; 7] = [
     host::lvm,
 ];
 
-const OF_LVM: [OfLvm; 2] = [groups::config, groups::left_out];
+const OF_LVM: [OfLvm; 2] = [groups::config, groups::unread_volumes];
 
 /// `quiet`: prints only warnings and failures.
 pub fn run(host: &Host, config: &Loaded, json: bool, quiet: bool) -> Result<Printed> {

@@ -20,7 +20,7 @@ use driver::config::Loaded;
 use driver::host::{Host, own_name};
 use driver::lvm::{KeptAway, Volume};
 use driver::names::LvId;
-use row::{Cells, Line, TITLES};
+use row::{Cells, TITLES, VolumeRow};
 
 /// The least time that the list has for reading devices. Mounted and inactive volumes need no reading.
 const SHORTEST: Duration = Duration::from_millis(400);
@@ -42,7 +42,7 @@ pub struct StatusArgs {
 }
 
 #[derive(Serialize)]
-struct GroupLine {
+struct GroupRow {
     group: String,
     size_bytes: u64,
     free_bytes: u64,
@@ -53,8 +53,8 @@ struct GroupLine {
 
 #[derive(Default, Serialize)]
 struct StatusReport {
-    groups: Vec<GroupLine>,
-    volumes: Vec<Line>,
+    groups: Vec<GroupRow>,
+    volumes: Vec<VolumeRow>,
     /// Groups on this node's disks that the node does not use, each with its owner.
     not_used: BTreeMap<String, String>,
     /// Volumes that pods have mounted, and LVM does not know.
@@ -143,7 +143,7 @@ impl StatusReport {
             return;
         }
         rows.push(group_cells(inventory, health, &findings));
-        self.groups.push(GroupLine {
+        self.groups.push(GroupRow {
             group: group.name.clone(),
             size_bytes: group.size.get(),
             free_bytes: group.free.get(),
@@ -166,10 +166,10 @@ impl StatusReport {
             true => Some(Duration::ZERO),
             false => Some(inventory.patience(SHORTEST)),
         };
-        let (line, _) = Line::of(inventory, volume, longest);
-        if !only_unwell || line.unwell {
-            rows.push(line.cells(inventory, volume));
-            self.volumes.push(line);
+        let (row, _) = VolumeRow::of(inventory, volume, longest);
+        if !only_unwell || row.unwell {
+            rows.push(row.cells(inventory, volume));
+            self.volumes.push(row);
         }
     }
 
@@ -199,7 +199,10 @@ impl StatusReport {
             let lost = format!("{id} is mounted for pods, and LVM does not know it any more");
             let _ = writeln!(text, "{}; see `{} doctor`", red(lost), own_name());
         }
-        let verdicts = self.volumes.iter().filter_map(|l| l.next_mount.as_ref());
+        let verdicts = self
+            .volumes
+            .iter()
+            .filter_map(|row| row.next_mount.as_ref());
         let unread = verdicts.filter(|verdict| verdict.is_unread()).count();
         if unread > 0 {
             let _ = writeln!(

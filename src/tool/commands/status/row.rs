@@ -16,7 +16,7 @@ use driver::volume::{Content, Device, Facts, User, users};
 /// One volume, for programs and for the list.
 #[derive(Serialize)]
 #[allow(clippy::struct_excessive_bools)] // independent answers
-pub struct Line {
+pub struct VolumeRow {
     pub volume: String,
     pub uuid: String,
     pub size_bytes: u64,
@@ -66,7 +66,7 @@ impl Encrypted {
     }
 }
 
-impl Line {
+impl VolumeRow {
     /// Collects the facts about a volume, with its verdict. Does not read the device if the looks so far have taken
     /// longer than `longest`.
     pub fn of(
@@ -79,56 +79,83 @@ impl Line {
             ..inventory.request(volume)
         };
         let (health, facts) = Health::of(inventory, volume, Some(request));
-        let device = match &facts {
-            Some(facts) => facts.device.clone(),
-            None => inventory.device(volume).cloned(),
-        };
-        let mounts = device.as_ref().map(|device| inventory.mounts(device));
-        let mounts = mounts.unwrap_or_default();
-        let top = match &facts {
-            Some(facts) => facts.top(),
-            None => device.as_ref().map(|device| inventory.top(device)),
-        };
-        let readable = device.as_ref().filter(|_| health.suspended.is_none());
+        let seen = facts.as_ref();
+        let Devices {
+            device,
+            top,
+            mounts,
+        } = Devices::of(inventory, volume, seen);
+        let readable = device.filter(|_| health.suspended.is_none());
         let space = readable.and_then(|device| inventory.space(device));
-        let record = &volume.record;
-        let fs = mounts.first().map(|row| row.fs_type.shown().to_string());
-        let pods = uids_of(&mounts);
-        let wrong = health.wrong();
-        let line = Self {
+        let uids = uids_of(&mounts).into_iter();
+        let row = Self {
             volume: volume.id.to_string(),
             uuid: volume.uuid.to_string(),
             size_bytes: volume.device_size().get(),
             layout: volume.layout.clone(),
             active: device.is_some() || volume.is_active(),
-            fs: fs
-                .or_else(|| record.made.as_ref().map(|made| made.fs.clone()))
-                .or_else(|| kind(facts.as_ref()?.content.as_ref()?)),
+            fs: fs_of(volume, &mounts, seen),
             encrypted: Encrypted::of(volume, top),
             fs_bytes: space.as_ref().map(|space| space.bytes),
             fs_used_bytes: space.as_ref().map(|space| space.used),
             unwell: health.is_unwell(),
             health: health.word(),
-            is_failed: wrong
-                .first()
-                .is_some_and(|worst| worst.severity == Severity::Failed),
+            is_failed: is_failed(&health),
             snapshot_of: snapshot_of(volume),
             data_percent: volume.data_percent,
             metadata_percent: volume.metadata_percent,
-            record: record.tags.clone(),
-            mounted_at: mounts.iter().map(|row| place(row)).collect(),
-            pods: pods
-                .iter()
+            record: volume.record.tags.clone(),
+            mounted_at: mounts.iter().map(|mount| place(mount)).collect(),
+            pods: uids
                 .map(|uid| inventory.pods.name(uid).to_string())
                 .collect(),
-            other_users: facts.as_ref().map(other_users).unwrap_or_default(),
-            device: device
-                .as_ref()
-                .map(|device| device.path.shown().to_string()),
+            other_users: seen.map(other_users).unwrap_or_default(),
+            device: device.map(|device| device.path.shown().to_string()),
             next_mount: health.verdict,
         };
-        (line, facts)
+        (row, facts)
     }
+}
+
+/// A volume's devices, and their mounts: as the look saw them, or else as all volumes were listed.
+struct Devices<'a> {
+    device: Option<&'a Device>,
+    /// The device inside, if this is an encrypted volume that is open. Otherwise the device itself.
+    top: Option<&'a Device>,
+    mounts: Vec<&'a Row>,
+}
+
+impl<'a> Devices<'a> {
+    fn of(inventory: &'a Inventory, volume: &Volume, facts: Option<&'a Facts>) -> Self {
+        let listed = inventory.device(volume);
+        let device = facts.map_or(listed, |facts| facts.device.as_ref());
+        let top = match facts {
+            Some(facts) => facts.top(),
+            None => listed.map(|device| inventory.top(device)),
+        };
+        let mounts = device.map(|device| inventory.mounts(device));
+        let mounts = mounts.unwrap_or_default();
+        Self {
+            device,
+            top,
+            mounts,
+        }
+    }
+}
+
+/// The type of the filesystem: as it is mounted, or else as it is recorded, or else as it was seen.
+fn fs_of(volume: &Volume, mounts: &[&Row], facts: Option<&Facts>) -> Option<String> {
+    let mounted = mounts.first().map(|row| row.fs_type.shown().to_string());
+    let recorded = || Some(volume.record.made.as_ref()?.fs.clone());
+    let seen = || kind(facts?.content.as_ref()?);
+    mounted.or_else(recorded).or_else(seen)
+}
+
+/// Whether the worst that is wrong with the volume is a failure, not only a warning.
+fn is_failed(health: &Health) -> bool {
+    let wrong = health.wrong();
+    let worst = wrong.first();
+    worst.is_some_and(|worst| worst.severity == Severity::Failed)
 }
 
 /// The users that are no pods of this mount namespace, as the rules see them.
@@ -198,7 +225,7 @@ pub const TITLES: [&str; 7] = [
 /// A row of the list: a cell for each title. An empty cell is shown as `-`.
 pub type Cells = Vec<String>;
 
-impl Line {
+impl VolumeRow {
     pub fn cells(&self, inventory: &Inventory, volume: &Volume) -> Cells {
         let is_pool = volume.is_pool();
         // A thick snapshot is lost when its own space is full. So the fill of this space is shown, not that of its
@@ -220,10 +247,12 @@ impl Line {
         });
         let metadata = volume.metadata_percent.filter(|_| is_pool);
         let metadata = metadata.map(|metadata| format!(", metadata {metadata:.1} %"));
-        let snapshot = self.snapshot_of.as_ref();
-        let snapshot = snapshot.map(|origin| format!(", snapshot of {origin}"));
-        let health = [Some(self.health.clone()), metadata, snapshot];
-        let health: String = health.into_iter().flatten().collect();
+        let health = format!(
+            "{}{}{}",
+            self.health,
+            metadata.unwrap_or_default(),
+            self.of_origin()
+        );
         vec![
             self.volume.clone(),
             self.colored(health),
@@ -233,6 +262,12 @@ impl Line {
             volume.device_size().rounded(),
             self.users(inventory, volume),
         ]
+    }
+
+    /// Of which volume this is a snapshot, as an addition to other words. Empty: it is none.
+    pub fn of_origin(&self) -> String {
+        let origin = self.snapshot_of.as_ref();
+        origin.map_or_else(String::new, |origin| format!(", snapshot of {origin}"))
     }
 
     /// The text in the colour of the volume's health. Red needs attention, yellow is worth knowing.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::row::{Encrypted, Line};
+use super::row::{Encrypted, VolumeRow};
 use crate::commands::log::{self, Call};
 use crate::commands::survey::{Inventory, content_in_words, uid_of};
 use crate::output::{Printed, bold, columns_within, printed, red, width};
@@ -18,10 +18,11 @@ use driver::volume::{Content, Facts, lock};
 /// How many of the last calls are shown.
 const CALLS: usize = 5;
 
+/// One volume, for programs and for the tree.
 #[derive(Serialize)]
-struct Story {
+struct VolumeTree {
     #[serde(flatten)]
-    line: Line,
+    row: VolumeRow,
     thin_pool: Option<String>,
     disks: Vec<String>,
     number: Option<String>,
@@ -35,7 +36,7 @@ struct Story {
 /// `flexvolume-lvm status VG/LV`.
 pub fn of(inventory: &Inventory, volume: &Volume, json: bool) -> Result<Printed> {
     let kernel = inventory.host.kernel;
-    let (line, facts) = Line::of(inventory, volume, None);
+    let (row, facts) = VolumeRow::of(inventory, volume, None);
     let device = inventory.device(volume);
     let locked_by = device.as_ref().map(|device| {
         let holders = holders::of_file(kernel, &lock::path_of(&device.lv_uuid));
@@ -45,7 +46,7 @@ pub fn of(inventory: &Inventory, volume: &Volume, json: bool) -> Result<Printed>
     let uses = seen.and_then(|facts| facts.uses.as_ref());
     let last_calls = log::last(inventory.host, inventory.config, &volume.id, CALLS);
     let disks = device.as_ref().map(|device| device.disks(kernel));
-    let story = Story {
+    let shown = VolumeTree {
         thin_pool: volume.pool.as_ref().map(ToString::to_string),
         disks: disks.unwrap_or_default().into_iter().collect(),
         number: device.as_ref().map(|device| device.number.to_string()),
@@ -56,10 +57,10 @@ pub fn of(inventory: &Inventory, volume: &Volume, json: bool) -> Result<Printed>
             .map(content_in_words),
         locked_by: locked_by.unwrap_or_default(),
         last_calls: last_calls.as_deref().unwrap_or_default().to_vec(),
-        line,
+        row,
     };
-    let mut text = tree(inventory, volume, &story, seen);
-    text.push_str(&in_words(&story));
+    let mut text = tree(inventory, volume, &shown, seen);
+    text.push_str(&in_words(&shown));
     match last_calls {
         Ok(calls) if calls.is_empty() => text.push_str("Last calls:  none in the log\n"),
         Ok(calls) => {
@@ -70,16 +71,21 @@ pub fn of(inventory: &Inventory, volume: &Volume, json: bool) -> Result<Printed>
             let _ = writeln!(text, "Last calls:  not known: {error:#}");
         }
     }
-    printed(&story, text, json)
+    printed(&shown, text, json)
 }
 
 /// The tree of devices and mounts, from the disks at the top to the pods.
-fn tree(inventory: &Inventory, volume: &Volume, story: &Story, facts: Option<&Facts>) -> String {
-    let line = &story.line;
-    let mut levels = below(inventory, volume, story);
-    levels.push(its_level(volume, story));
-    levels.extend(line.encrypted.as_ref().map(level_of_luks));
-    levels.extend(on_it(line, facts));
+fn tree(
+    inventory: &Inventory,
+    volume: &Volume,
+    shown: &VolumeTree,
+    facts: Option<&Facts>,
+) -> String {
+    let row = &shown.row;
+    let mut levels = below(inventory, volume, shown);
+    levels.push(its_level(volume, shown));
+    levels.extend(row.encrypted.as_ref().map(level_of_luks));
+    levels.extend(on_it(row, facts));
     let mut text = String::new();
     let indent = |n: usize| n.saturating_sub(1).saturating_mul(3);
     for (n, level) in levels.iter().enumerate() {
@@ -87,8 +93,8 @@ fn tree(inventory: &Inventory, volume: &Volume, story: &Story, facts: Option<&Fa
         let _ = writeln!(text, "{:space$}{branch}{level}", "");
     }
     let space = indent(levels.len());
-    for (n, place) in line.mounted_at.iter().enumerate() {
-        let is_last = n.saturating_add(1) == line.mounted_at.len();
+    for (n, place) in row.mounted_at.iter().enumerate() {
+        let is_last = n.saturating_add(1) == row.mounted_at.len();
         let branch = if is_last { "└─ " } else { "├─ " };
         let pod = uid_of(place.as_ref()).map(|uid| format!("  pod {}", inventory.pods.name(uid)));
         let _ = writeln!(
@@ -98,17 +104,17 @@ fn tree(inventory: &Inventory, volume: &Volume, story: &Story, facts: Option<&Fa
             pod.unwrap_or_default()
         );
     }
-    for user in &line.other_users {
+    for user in &row.other_users {
         let _ = writeln!(text, "{:space$}└─ used by {user}", "");
     }
     text
 }
 
 /// The levels below the volume: its disks, its group, its pool.
-fn below(inventory: &Inventory, volume: &Volume, story: &Story) -> Vec<String> {
+fn below(inventory: &Inventory, volume: &Volume, shown: &VolumeTree) -> Vec<String> {
     let mut levels = Vec::new();
-    if !story.disks.is_empty() {
-        levels.push(format!("disk {}", story.disks.join(", ")));
+    if !shown.disks.is_empty() {
+        levels.push(format!("disk {}", shown.disks.join(", ")));
     }
     let vg = volume.id.vg();
     if let Some(group) = inventory
@@ -131,22 +137,20 @@ fn below(inventory: &Inventory, volume: &Volume, story: &Story) -> Vec<String> {
 }
 
 /// The volume itself.
-fn its_level(volume: &Volume, story: &Story) -> String {
-    let line = &story.line;
-    let at = match (&line.device, &story.number) {
+fn its_level(volume: &Volume, shown: &VolumeTree) -> String {
+    let row = &shown.row;
+    let at = match (&row.device, &shown.number) {
         (Some(device), Some(number)) => format!("{device} ({number})"),
-        _ if line.active => "active".to_owned(),
+        _ if row.active => "active".to_owned(),
         _ => "not active".to_owned(),
     };
-    let health = line.colored(line.health.clone());
-    let snapshot = line.snapshot_of.as_ref();
-    let snapshot = snapshot.map(|origin| format!(", snapshot of {origin}"));
+    let health = row.colored(row.health.clone());
     format!(
         "{}: {}, {}{}{}, {health}, {at}",
         bold(format_args!("volume {}", volume.id)),
         volume.device_size().rounded(),
         volume.layout,
-        snapshot.unwrap_or_default(),
+        row.of_origin(),
         fill(volume),
     )
 }
@@ -170,15 +174,15 @@ fn fill(volume: &Volume) -> String {
 }
 
 /// The content of the volume: its filesystem, or other content.
-fn on_it(line: &Line, facts: Option<&Facts>) -> Option<String> {
+fn on_it(row: &VolumeRow, facts: Option<&Facts>) -> Option<String> {
     let content = facts.and_then(Facts::top_content);
     let is_its = |header: &Header| {
-        let recorded = line.encrypted.as_ref().map(|encrypted| &encrypted.uuid);
+        let recorded = row.encrypted.as_ref().map(|encrypted| &encrypted.uuid);
         header.is_whole && header.uuid.as_ref() == recorded
     };
-    if let (Some(all), Some(used)) = (line.fs_bytes, line.fs_used_bytes) {
+    if let (Some(all), Some(used)) = (row.fs_bytes, row.fs_used_bytes) {
         let [all, used] = [all, used].map(|bytes| Bytes::new(bytes).rounded());
-        let fs = line.fs.as_deref().unwrap_or("mounted");
+        let fs = row.fs.as_deref().unwrap_or("mounted");
         return Some(format!("{fs}: {used} of {all} used"));
     }
     match content {
@@ -189,20 +193,20 @@ fn on_it(line: &Line, facts: Option<&Facts>) -> Option<String> {
     }
 }
 
-fn in_words(story: &Story) -> String {
-    let line = &story.line;
+fn in_words(shown: &VolumeTree) -> String {
+    let row = &shown.row;
     let list = |items: &[String]| match items {
         [] => "-".to_owned(),
         items => items.join(", "),
     };
-    let mut rows = vec![("UUID", line.uuid.clone()), ("Record", list(&line.record))];
-    if story.writable == Some(false) {
+    let mut rows = vec![("UUID", row.uuid.clone()), ("Record", list(&row.record))];
+    if shown.writable == Some(false) {
         rows.push(("Writable", red("no")));
     }
-    if !story.locked_by.is_empty() {
-        rows.push(("Locked by", list(&story.locked_by)));
+    if !shown.locked_by.is_empty() {
+        rows.push(("Locked by", list(&shown.locked_by)));
     }
-    if let Some(verdict) = &line.next_mount {
+    if let Some(verdict) = &row.next_mount {
         rows.push((
             "Next mount",
             match verdict.message() {

@@ -112,50 +112,51 @@ impl Inventory<'_> {
         let known = |id: &LvId| id.to_string() == word || id.lv().as_str() == word;
         let ids = self.volumes.iter().map(|volume| &volume.id);
         let listed: BTreeSet<LvId> = ids.filter(|id| known(id)).cloned().collect();
-        let is_path = word.contains('/');
-        if !listed.is_empty() && !is_path {
+        let (vg, lv) = word.split_once('/').unzip();
+        if !listed.is_empty() && vg.is_none() {
             return Ok(listed.into_iter().collect());
         }
         let of_pod = self.of_pod(word);
         if !listed.is_empty() {
             if !of_pod.is_subset(&listed) {
                 let names: Vec<String> = of_pod.iter().map(LvId::to_string).collect();
-                let note = format!(
-                    "{word} was taken for the volume; the pod of this name has {}",
-                    names.join(", ")
-                );
-                let _ = writeln!(notes, "{}", folded(&note));
+                let names = names.join(", ");
+                let note = "was taken for the volume; the pod of this name has";
+                let _ = writeln!(notes, "{}", folded(&format!("{word} {note} {names}")));
             }
             return Ok(listed.into_iter().collect());
         }
+        let group = vg.filter(|vg| self.has_group(vg));
         if !of_pod.is_empty() {
-            if let Some((vg, lv)) = word.split_once('/')
-                && self.has_group(vg)
-            {
-                let note = format!(
-                    "{word} was taken for the pod; the volume group {vg} has no volume {lv}"
-                );
+            if let (Some(vg), Some(lv)) = (group, lv) {
+                let note = "was taken for the pod; the volume group";
+                let note = format!("{word} {note} {vg} has no volume {lv}");
                 let _ = writeln!(notes, "{}", folded(&note));
             }
             return Ok(of_pod.into_iter().collect());
         }
-        // A mount may create a volume of this name.
-        if is_path {
-            let id = LvId::parse(word).context("reading the volume's name")?;
-            if !self.has_group(id.vg().as_str()) {
-                let _ = writeln!(notes, "{id} was taken for a volume: {NO_POD}");
-            }
-            return Ok(vec![id]);
+        if vg.is_none() {
+            bail!("{}", self.not_here(word));
         }
+        // A mount may create a volume of this name.
+        let id = LvId::parse(word).context("reading the volume's name")?;
+        if group.is_none() {
+            let _ = writeln!(notes, "{id} was taken for a volume: {NO_POD}");
+        }
+        Ok(vec![id])
+    }
+
+    /// What to say of a word that names nothing on this node.
+    fn not_here(&self, word: &str) -> String {
         let mut names: Vec<&str> = self.groups.iter().map(|group| &*group.name).collect();
         names.extend(self.volumes.iter().map(|volume| volume.id.lv().as_str()));
         let hint = nearest(word, &names);
         let hint = hint.map_or_else(String::new, |name| format!(" (did you mean {name}?)"));
-        bail!(
+        format!(
             "{word:?} is not on this node: neither a volume group, nor a volume, nor a pod with a mounted volume or a \
              call in the log{hint}; see `vgs`, `lvs`, `{} status`",
             own_name()
-        );
+        )
     }
 
     /// The volumes of a pod, or those with this name of kubelet's: they are mounted under the name, or recorded with

@@ -1,20 +1,17 @@
-//! Judges a volume, a pool or a snapshot: what is wrong with it, and which command helps. `status`, `check`, `doctor`
-//! and the metrics print this judgement.
+//! Judges a volume, a pool or a snapshot: whether something is wrong with it, and whether that counts. `status`, `check`,
+//! `doctor` and the metrics print this judgement.
+
+use std::path::PathBuf;
 
 use super::finding::{Finding, OK};
 use super::inventory::Inventory;
 use super::look::Request;
-use super::snapshot::nearly_lost;
 use super::verdict::{Outcome, Verdict};
 use driver::fs::Condition;
-use driver::host::{Lack, own_name};
+use driver::host::Lack;
 use driver::lvm::{LeaseState, Volume};
-use driver::names::{Bytes, Shown};
-use driver::volume::{
-    Concern, Content, Device, Facts, May, Place, Reason, State, extend_pool, first_command,
-    outgrown, require_lease, require_well, what_helps,
-};
-use std::path::PathBuf;
+use driver::names::Bytes;
+use driver::volume::{Concern, Content, Device, Facts, Place, Reason, outgrown};
 
 /// A volume, with the facts by which it is judged.
 #[allow(clippy::struct_excessive_bools)] // independent answers
@@ -31,11 +28,11 @@ pub struct Health {
     /// The size of the volume's device, if it is larger than LVM's metadata says.
     pub outgrown: Option<Bytes>,
     /// Why no further pod gets the filesystem: the kernel has found errors in it.
-    pub failed: Option<Reason>,
+    pub failed_filesystem: Option<Reason>,
     /// Whether the kernel has found errors in the filesystem, now or earlier.
     pub has_errors: bool,
     /// What the mounted filesystem has run out of.
-    pub lack: Option<Lack>,
+    pub ran_out_of: Option<Lack>,
     /// Whether the volume is active, but has no device node.
     pub lacks_node: bool,
     /// The state of a mounted volume's lock. `None`: the volume is not mounted, or its group is not shared. The state
@@ -66,35 +63,24 @@ impl Health {
         let (verdict, facts) = seen.unzip();
         let facts = facts.flatten();
         let is_read = request.is_none_or(|request| inventory.has_time(request.longest));
-        let uses = facts.as_ref().and_then(|facts| facts.uses.as_ref());
-        let content = facts.as_ref().and_then(Facts::top_content);
-        let had_errors = matches!(content, Some(Content::Filesystem(found))
-            if found.condition == Condition::Errors);
-        let has_failed = uses.is_some_and(|uses| uses.failure.is_some());
         let device = inventory.device(volume);
-        let suspended = match uses {
-            Some(uses) => uses.suspended.clone(),
-            None => device.and_then(|one| one.suspended(inventory.host.kernel)),
-        };
-        let read = device.filter(|_| suspended.is_none());
+        let suspended = suspended(inventory, device, facts.as_ref());
+        let readable = device.filter(|_| suspended.is_none());
         let health = Self {
             is_ours: inventory.is_ours(volume),
             limit: inventory.config.thin_pool_limit,
             pool: inventory.pool(volume).cloned(),
             suspended,
-            outgrown: match facts.as_ref().filter(|facts| facts.lvm.is_some()) {
-                Some(facts) => facts.outgrown,
-                None => device.and_then(|one| outgrown(inventory.host, volume, one)),
+            outgrown: larger_device(inventory, volume, facts.as_ref()),
+            failed_filesystem: inventory.failed_filesystem(volume),
+            has_errors: facts.as_ref().is_some_and(has_errors),
+            ran_out_of: readable
+                .and_then(|device| inventory.ran_out_of(volume, &inventory.space(device)?)),
+            lacks_node: volume.is_active() && !volume.is_pool() && device.is_none() && {
+                matches!(Device::find(inventory.host.kernel, &volume.id), Ok(None))
             },
-            failed: inventory.failed(volume),
-            has_errors: had_errors || has_failed,
-            lack: read.and_then(|device| inventory.lack(volume, &inventory.space(device)?)),
-            lacks_node: volume.is_active()
-                && !volume.is_pool()
-                && device.is_none()
-                && matches!(Device::find(inventory.host.kernel, &volume.id), Ok(None)),
             lock: inventory.lock(volume),
-            header: read
+            header: readable
                 .filter(|_| is_read)
                 .and_then(|device| inventory.header_problem(volume, device)),
             is_kept_idle: inventory.is_kept_idle(volume),
@@ -105,31 +91,6 @@ impl Health {
             volume: volume.clone(),
         };
         (health, facts)
-    }
-
-    /// The volume's faults, the worst first. A refusal of the next mount is not among them: see [`Self::refusal`].
-    fn faults(&self) -> Vec<Finding> {
-        let all = [
-            // LVM calls the state of such a volume unknown.
-            self.outgrown(),
-            self.lvm(),
-            self.suspended(),
-            self.failed(),
-            self.node(),
-            self.lock(),
-            self.header(),
-            self.full(),
-            self.in_full_pool(),
-            self.without_space(),
-            self.snapshot_full(),
-            self.errors(),
-            self.may_be_formatted(),
-            self.mkfs_unfinished(),
-            self.kept_from_others(),
-            self.two_globals(),
-            self.unused_global(),
-        ];
-        all.into_iter().flatten().collect()
     }
 
     /// What is wrong with the volume itself: its faults, the worst first, and then a refusal of its next mount. That this
@@ -198,7 +159,7 @@ impl Health {
         let verdict = self.verdict.as_ref()?;
         let reason = match &verdict.outcome {
             Outcome::Decided(decision) => decision.refusal()?,
-            Outcome::Tried(_, what) => return self.is_ours.then(|| refused(verdict, what)),
+            Outcome::WouldFail(_, what) => return self.is_ours.then(|| refused(verdict, what)),
             Outcome::Unknown(error) => {
                 let finding = Finding::warning("next-mount", error);
                 return Some(finding.word("not looked at"));
@@ -206,8 +167,8 @@ impl Health {
             Outcome::Repair(_) | Outcome::Busy(_) => return None,
         };
         // Errors of the filesystem are among the faults already.
-        let is_named =
-            self.failed.is_some() && matches!(reason, Reason::FilesystemFailed(Place::Here(_), _));
+        let is_named = self.failed_filesystem.is_some()
+            && matches!(reason, Reason::FilesystemFailed(Place::Here(_), _));
         // For a volume that is not the driver's, a refusal is no fault unless something is broken.
         let is_well = match reason.concern() {
             Concern::OtherNode => true,
@@ -222,175 +183,35 @@ impl Health {
         };
         (!is_well).then(|| refused(verdict, &words))
     }
+}
 
-    /// What LVM says of the volume. It is a finding beside the refusal of the next mount, since a pod that has the volume
-    /// mounted goes on writing to it.
-    fn lvm(&self) -> Option<Finding> {
-        let (volume, state) = (&self.volume, State::of(&self.volume));
-        if state.may == May::Make {
-            return None;
-        }
-        let refusal = require_well(volume, false).err();
-        let text = match refusal.filter(|_| !volume.is_pool()) {
-            Some(reason) => reason.message(&volume.id),
-            None => format!("LVM says {:?}. {}", state.says, what_helps(&state)),
-        };
-        let finding = Finding::warning("volume-health", text).word(&state.says);
-        if volume.runs_out_at(self.limit) && state.may < May::Write {
-            // A repair would not give the pool more room.
-            return Some(finding.why("its volumes cannot be written until it has room"));
-        }
-        Some(finding.run(first_command(&state)))
+/// The size of the volume's device if it is larger than LVM's metadata says, as the look saw it. If the look did not ask
+/// LVM, the device is compared here.
+fn larger_device(inventory: &Inventory, volume: &Volume, facts: Option<&Facts>) -> Option<Bytes> {
+    match facts.filter(|facts| facts.lvm.is_some()) {
+        Some(facts) => facts.outgrown,
+        None => outgrown(inventory.host, volume, inventory.device(volume)?),
     }
+}
 
-    fn suspended(&self) -> Option<Finding> {
-        let reason = Reason::Suspended(self.suspended.clone()?);
-        let finding =
-            Finding::warning("suspended", reason.message(&self.volume.id)).word("suspended");
-        Some(finding.why("whoever reads or writes it waits"))
+/// The device-mapper name of the suspended device, as the look saw it. Without a look, the kernel is asked.
+fn suspended(
+    inventory: &Inventory,
+    device: Option<&Device>,
+    facts: Option<&Facts>,
+) -> Option<String> {
+    match facts.and_then(|facts| facts.uses.as_ref()) {
+        Some(uses) => uses.suspended.clone(),
+        None => device?.suspended(inventory.host.kernel),
     }
+}
 
-    /// The fault that the volume's device is larger than LVM's metadata says. It is a finding beside the refusal of the
-    /// next mount, since a pod that has the volume mounted goes on writing to it.
-    fn outgrown(&self) -> Option<Finding> {
-        let reason = Reason::LargerDevice {
-            device: self.outgrown?,
-            volume: self.volume.device_size(),
-        };
-        let finding = Finding::failed("larger-device", reason.message(&self.volume.id));
-        let command = format!("vgcfgrestore --list {}", self.volume.id.vg());
-        Some(finding.word("larger than LVM says").run(command))
-    }
-
-    fn failed(&self) -> Option<Finding> {
-        let finding = self.failed.as_ref()?.message(&self.volume.id);
-        let finding = Finding::failed("filesystem-errors", finding).word("filesystem errors");
-        let finding = finding.why("pods cannot rely on what they write there");
-        Some(finding.run("dmesg"))
-    }
-
-    fn errors(&self) -> Option<Finding> {
-        let finding = "the kernel met errors in its filesystem";
-        let finding = Finding::warning("filesystem-errors", finding).word("filesystem errors");
-        let finding = finding.why("the next mount checks it, and fails if that needs a decision");
-        let command = format!("{} check {}; dmesg", own_name(), self.volume.id);
-        (self.has_errors && self.failed.is_none()).then(|| finding.run(command))
-    }
-
-    fn node(&self) -> Option<Finding> {
-        let id = &self.volume.id;
-        let finding = format!("active, but {} is missing", id.device().shown());
-        let finding = Finding::failed("device-node", finding).word("no device node");
-        let finding = finding.why("it cannot be mounted");
-        self.lacks_node
-            .then(|| finding.run(format!("vgmknodes {}", id.vg())))
-    }
-
-    fn lock(&self) -> Option<Finding> {
-        let id = &self.volume.id;
-        let reason = require_lease(self.lock.as_ref()?, id.vg(), true).err()?;
-        let finding = format!("mounted, but {}", reason.message(id));
-        Some(Finding::failed("volume-lock", finding).word("lock lost"))
-    }
-
-    fn header(&self) -> Option<Finding> {
-        let finding = Finding::failed("luks-header", self.header.as_ref()?).word("header lost");
-        Some(finding.why("it cannot be opened again once it is closed"))
-    }
-
-    fn full(&self) -> Option<Finding> {
-        let (volume, id, size) = (&self.volume, &self.volume.id, self.volume.takes());
-        if !volume.runs_out_at(self.limit) {
-            return None;
-        }
-        let (mut findings, mut commands) = (Vec::new(), Vec::new());
-        for (what, percent) in volume.short_of(self.limit, Bytes::default()) {
-            let full = Reason::PoolFull {
-                pool: id.clone(),
-                size,
-                what,
-                percent,
-                limit: self.limit,
-            };
-            findings.push(full.message(id));
-            commands.push(extend_pool(id, size, what));
-        }
-        let first = if volume.group.free.get() == 0 {
-            format!("vgextend {} DISK && ", id.vg())
-        } else {
-            String::new()
-        };
-        let finding = Finding::warning("pool-full", findings.join(". ")).word("full");
-        let finding = finding.why("its volumes run full with it");
-        Some(finding.run(format!("{first}{}", commands.join(" && "))))
-    }
-
-    fn in_full_pool(&self) -> Option<Finding> {
-        let pool = self.pool.as_ref()?;
-        let finding = format!("its thin pool {} is nearly full", pool.id);
-        let finding = Finding::warning("pool-full", finding).word("pool full");
-        pool.runs_out_at(self.limit).then_some(finding)
-    }
-
-    fn without_space(&self) -> Option<Finding> {
-        let (finding, word) = match self.lack? {
-            Lack::Space => ("its filesystem is full", "filesystem full"),
-            Lack::Inodes => ("no inode is left in its filesystem", "no inodes"),
-        };
-        let finding = Finding::warning("filesystem-full", finding).word(word);
-        let finding = finding.why("pods cannot create files in it: delete files, or grow it");
-        // An ext gets more inodes when it grows: mke2fs(8), -i.
-        let id = &self.volume.id;
-        Some(finding.run(match &self.btrfs_at {
-            // LVM's fsadm knows no btrfs.
-            Some(at) => format!(
-                "lvextend --extents +20%LV {id} && btrfs filesystem resize max {}",
-                at.quoted()
-            ),
-            None => format!("lvextend --resizefs --extents +20%LV {id}"),
-        }))
-    }
-
-    /// The fault that a snapshot is nearly full. If it is full already, its next mount is refused, and that message
-    /// says what helps.
-    fn snapshot_full(&self) -> Option<Finding> {
-        let percent = nearly_lost(&self.volume)?;
-        let finding = format!("the snapshot is {percent:.0} % full");
-        let finding = Finding::warning("snapshot-full", finding).word("nearly full");
-        let finding = finding.why("a snapshot that is full is lost");
-        Some(finding.run(format!("lvextend --extents +20%ORIGIN {}", self.volume.id)))
-    }
-
-    fn kept_from_others(&self) -> Option<Finding> {
-        let finding = "active here, and nothing uses it";
-        let finding = Finding::warning("kept-from-others", finding).word("kept from others");
-        let why = "no other node can have it; only a pod that is just starting needs it so";
-        let command = format!("lvchange -an {}", self.volume.id);
-        self.is_kept_idle.then(|| finding.why(why).run(command))
-    }
-
-    /// The fault that a volume has several global mounts. An older driver made one for each of two `PersistentVolume`s.
-    fn two_globals(&self) -> Option<Finding> {
-        let (first, more) = self.globals.split_first()?;
-        let finding = "kubelet has it mounted for all pods under two names";
-        let finding = Finding::warning("two-global-mounts", finding).word("two global mounts");
-        let finding = finding.why("kubelet unmounts neither, and does not detach it");
-        let me = own_name();
-        let one = |at: &PathBuf| format!("{me} unmountdevice {}", at.quoted());
-        let more = more.iter().map(|at| format!(" && {}", one(at)));
-        Some(finding.run(format!("{}{}", one(first), more.collect::<String>())))
-    }
-
-    /// The fault that a global mount serves no pod. If kubelet restarts between the ends of the pods of two
-    /// `PersistentVolume`s of one volume, it forgets the global mount of the first.
-    fn unused_global(&self) -> Option<Finding> {
-        let at = self.unused_global.as_ref()?;
-        let finding = "mounted for all pods of this node, and no pod has it";
-        let finding = Finding::warning("unused-global-mount", finding).word("unused mount");
-        let why = "kubelet may have forgotten this mount; only a pod that is just starting or ending needs it";
-        let command = format!("{} unmountdevice {}", own_name(), at.quoted());
-        Some(finding.why(why).run(command))
-    }
+/// Whether the kernel has found errors in the filesystem, now or earlier.
+fn has_errors(facts: &Facts) -> bool {
+    let had_errors = matches!(facts.top_content(), Some(Content::Filesystem(found))
+        if found.condition == Condition::Errors);
+    let uses = facts.uses.as_ref();
+    had_errors || uses.is_some_and(|uses| uses.failure.is_some())
 }
 
 fn refused(verdict: &Verdict, words: &str) -> Finding {

@@ -157,7 +157,7 @@ impl<'a> Inventory<'a> {
 
     /// Why no further pod gets the volume's filesystem, if the kernel has found errors in it while pods have it
     /// mounted.
-    pub fn failed(&self, volume: &Volume) -> Option<Reason> {
+    pub fn failed_filesystem(&self, volume: &Volume) -> Option<Reason> {
         let device = self.device(volume)?;
         let mounts = self.mounts(device);
         let row = mounts.iter().find(|row| self.is_pods(row))?;
@@ -232,7 +232,7 @@ impl<'a> Inventory<'a> {
     }
 
     /// What the filesystem has run out of, if pods may write to it.
-    pub fn lack(&self, volume: &Volume, space: &Space) -> Option<Lack> {
+    pub fn ran_out_of(&self, volume: &Volume, space: &Space) -> Option<Lack> {
         space.lack.filter(|_| !self.is_only_read(volume))
     }
 

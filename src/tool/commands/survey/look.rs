@@ -43,15 +43,7 @@ pub struct SeenVolume {
 
 /// Looks at a volume as the next mount does, under the volume's lock. Changes nothing.
 pub fn look(subject: Subject, known: Option<Known>, request: Request) -> Result<SeenVolume> {
-    let Subject { config, id, .. } = subject;
-    let wish = match request.options {
-        // The options describe a pod's mount, which would be in kubelet's directory.
-        Some(options) => {
-            let dir = config.kubelet_dirs.first().map(PathBuf::as_path);
-            Wish::of_call(config, options, dir)
-        }
-        None => Wish::of_person(config, id, request.fs, request.read_only),
-    };
+    let wish = wish(subject, request);
     let asker = Asker {
         is_person: true,
         unread: request.unread,
@@ -82,4 +74,17 @@ pub fn look(subject: Subject, known: Option<Known>, request: Request) -> Result<
         decision,
         lock: holding.volume,
     })
+}
+
+/// What the next mount wishes, by a rehearsed call's options or by what a person says of it.
+fn wish(subject: Subject, request: Request) -> Wish {
+    let Subject { config, id, .. } = subject;
+    match request.options {
+        // The options describe a pod's mount, which would be in kubelet's directory.
+        Some(options) => {
+            let dir = config.kubelet_dirs.first().map(PathBuf::as_path);
+            Wish::of_call(config, options, dir)
+        }
+        None => Wish::of_person(config, id, request.fs, request.read_only),
+    }
 }

@@ -1,6 +1,7 @@
 //! The survey of all volumes of this node, which `status`, `check`, `doctor` and `metrics` share.
 
 mod choice;
+mod faults;
 mod finding;
 mod group;
 mod health;

@@ -23,12 +23,12 @@ pub fn objection(
     decision: &Decision,
 ) -> Option<Outcome> {
     let tried = || tried(subject.host, facts, decision);
-    let lack = lack(subject, request.options, decision);
-    lack.or_else(|| request.tries.then(tried).flatten())
+    let missing = missing(subject, request.options, decision);
+    missing.or_else(|| request.tries.then(tried).flatten())
 }
 
 /// The tool or the passphrase that the decided mount needs and this node does not have.
-fn lack(subject: Subject, options: Option<&Options>, decision: &Decision) -> Option<Outcome> {
+fn missing(subject: Subject, options: Option<&Options>, decision: &Decision) -> Option<Outcome> {
     let Subject { host, config, id } = subject;
     let (is_encrypted, mkfs) = match decision {
         Decision::Open { .. } => (true, None),
@@ -51,12 +51,12 @@ fn lack(subject: Subject, options: Option<&Options>, decision: &Decision) -> Opt
     for tool in tools.into_iter().chain(mkfs) {
         if let Some(why) = host.tools.lacks(&tool) {
             let words = format!("{id} cannot be mounted: {why}");
-            return Some(Outcome::Tried(Topic::Step(FailedStep::NoTool), words));
+            return Some(Outcome::WouldFail(Topic::Step(FailedStep::NoTool), words));
         }
     }
-    if let (true, Err(lack)) = (is_encrypted, require_dm_crypt(host)) {
-        let words = format!("{id} cannot be mounted: {lack}");
-        return Some(Outcome::Tried(Topic::Step(FailedStep::NoTool), words));
+    if let (true, Err(problem)) = (is_encrypted, require_dm_crypt(host)) {
+        let words = format!("{id} cannot be mounted: {problem}");
+        return Some(Outcome::WouldFail(Topic::Step(FailedStep::NoTool), words));
     }
     let has_secret = options.is_some_and(|options| options.passphrase.is_some());
     let key = config
@@ -65,7 +65,7 @@ fn lack(subject: Subject, options: Option<&Options>, decision: &Decision) -> Opt
     let problem = require_key_file(key).err()?;
     let key = key.shown();
     let words = format!("{id} cannot be mounted: reading the key_file {key}: {problem}");
-    Some(Outcome::Tried(Topic::Refusal(Word::NoKey), words))
+    Some(Outcome::WouldFail(Topic::Refusal(Word::NoKey), words))
 }
 
 /// The objection of e2fsck, if the mount runs e2fsck: the filesystem has errors, or e2fsck cannot check it.
@@ -93,7 +93,7 @@ fn tried(host: &Host, facts: &Facts, decision: &Decision) -> Option<Outcome> {
             };
             let doing = format!("checking the filesystem of {id}{advice}");
             let words = format!("{:#}", FailedStep::Fsck.of(host, error, doing));
-            Some(Outcome::Tried(Topic::Step(FailedStep::Fsck), words))
+            Some(Outcome::WouldFail(Topic::Step(FailedStep::Fsck), words))
         }
     }
 }

@@ -42,7 +42,7 @@ impl Health {
                     | Decision::Make { .. },
                 )
                 | Outcome::Repair(_)
-                | Outcome::Tried(..)
+                | Outcome::WouldFail(..)
                 | Outcome::Busy(_)
                 | Outcome::Unknown(_),
             )

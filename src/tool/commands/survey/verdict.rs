@@ -25,7 +25,7 @@ pub enum Outcome {
     Repair(String),
     /// The mount would fail: a tool or key is missing, or e2fsck cannot check the filesystem. The fields: the word, and
     /// the message.
-    Tried(Topic, String),
+    WouldFail(Topic, String),
     /// A call works on the volume just now.
     Busy(String),
     /// Looking at the volume failed.
@@ -87,9 +87,10 @@ impl Verdict {
     pub fn refusal(&self) -> Option<&Reason> {
         match &self.outcome {
             Outcome::Decided(decision) => decision.refusal(),
-            Outcome::Repair(_) | Outcome::Tried(..) | Outcome::Busy(_) | Outcome::Unknown(_) => {
-                None
-            }
+            Outcome::Repair(_)
+            | Outcome::WouldFail(..)
+            | Outcome::Busy(_)
+            | Outcome::Unknown(_) => None,
         }
     }
 
@@ -146,7 +147,7 @@ impl Verdict {
             },
             Outcome::Busy(_) => "busy",
             Outcome::Repair(_) => "repair",
-            Outcome::Tried(..) | Outcome::Unknown(_) => "refuse",
+            Outcome::WouldFail(..) | Outcome::Unknown(_) => "refuse",
         }
     }
 
@@ -158,7 +159,7 @@ impl Verdict {
     fn topic(&self) -> Option<Topic> {
         match &self.outcome {
             Outcome::Unknown(_) => Some(Topic::NotLookedAt),
-            Outcome::Tried(topic, _) => Some(*topic),
+            Outcome::WouldFail(topic, _) => Some(*topic),
             Outcome::Decided(_) | Outcome::Repair(_) | Outcome::Busy(_) => {
                 self.refusal().map(|reason| Topic::Refusal(reason.into()))
             }
@@ -183,7 +184,7 @@ impl Verdict {
             Outcome::Decided(_) => self.refusal().map(|reason| reason.message(&self.id)),
             Outcome::Busy(what)
             | Outcome::Repair(what)
-            | Outcome::Tried(_, what)
+            | Outcome::WouldFail(_, what)
             | Outcome::Unknown(what) => Some(what.clone()),
         }
     }

@@ -4,7 +4,7 @@
 use anyhow::Result;
 use serde::Serialize;
 
-use super::survey::{Pods, Request, SeenVolume, look, uid_of};
+use crate::commands::survey::{Pods, Request, SeenVolume, look, uid_of};
 use crate::output::{Printed, printed};
 use driver::config::{Config, Loaded};
 use driver::host::{Host, own_name};
@@ -147,7 +147,7 @@ fn mounts(host: &Host, facts: &Facts) -> Vec<Obstacle> {
         let at = &mounted.row.mount_point;
         let what = match uid_of(at) {
             Some(uid) => format!(
-                "the pod {} at {}: set what made the pod to 0 replicas, or delete it, and wait",
+                "the pod {} at {}: set its Deployment or StatefulSet to 0 replicas, or delete the pod, and wait",
                 pods.name(uid),
                 at.shown()
             ),
