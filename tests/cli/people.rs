@@ -258,7 +258,7 @@ fn metrics_and_alert_rules_are_what_prometheus_reads() {
         env!("CARGO_MANIFEST_DIR"),
         "/examples/monitoring/alerts.yaml"
     );
-    // It has none of dashboards, but reads their queries as those of rules.
+    // promtool does not check dashboards, but it checks their queries if they are written as rules.
     let dashboard = include_str!("../../examples/monitoring/dashboard.json");
     let dashboard: Value = serde_json::from_str(dashboard).unwrap();
     assert!(dashboard["schemaVersion"].is_u64());

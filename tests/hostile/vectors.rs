@@ -29,7 +29,7 @@ mountoptions | is refused |  "X-mount.mkdir=0777"  "helper=sh"  "device=/dev/sda
 mountoptions | both ro and rw |  "ro,rw"
 mountoptions | neither spaces |  "noatime -o bind"  "noatime\nbind"  "a\\054bind"
 mountoptions | nobody may set it |  "-o"  "=x"  "nosuchoption"  "NOATIME"  "x-systemd.automount"
-// Those that make Linux read something else than the volume's filesystem as it is, or harm the node.
+// Options that make Linux read something else than the volume's filesystem as it is, or that harm the node.
 mountoptions | another superblock |  "sb=32768"  "noatime,sb=1"  "sb="
 mountoptions | is refused |  "abort"  "debug"  "noload"  "norecovery"  "rescue=all"  "nouid32"
 mountoptions | the whole node |  "warn_on_error"  "fatal_errors=panic"  "errors=panic"

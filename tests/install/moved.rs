@@ -46,7 +46,7 @@ fn an_installation_elsewhere_takes_the_config_of_the_driver_that_runs_it() {
         assert_eq!(fs::read_to_string(&taken).unwrap(), MINE);
         fs::remove_dir_all(dir.join("kubernetes.io~lvm")).unwrap();
     }
-    // One that was left there, too.
+    // The config that `uninstall` kept is there, too.
     fs::rename(node.config(), node.kept_config()).unwrap();
     install(driver(), &[]).success();
     assert_eq!(fs::read_to_string(&taken).unwrap(), MINE);

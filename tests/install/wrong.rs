@@ -162,7 +162,7 @@ fn no_lock_that_a_user_can_take_keeps_root_from_installing() {
     eventually("the lock of a run", || lock.exists());
     let mode = fs::metadata(&lock).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
-    // It waits for SIGTERM when it has installed. timeout(1) hands that on.
+    // `install --follow` waits for SIGTERM when it has installed. timeout(1) hands the signal on.
     let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines();
     let mut wait_for = |word: &str| {
         let mut lines = lines.by_ref().map(Result::unwrap);

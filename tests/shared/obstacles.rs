@@ -191,7 +191,7 @@ fn a_node_whose_sanlock_died_mounts_nothing_more_until_it_has_joined_again() {
     pair.a.sh(refused[0].command("lvmlockctl --drop ").unwrap());
     pair.a.sh("sanlock daemon");
     pair.a.join();
-    // Its old locks are void now.
+    // The old locks of the first node are void now.
     for volume in [&volume, &idle] {
         pair.b.up(MODE, volume).is_success();
     }
@@ -216,7 +216,7 @@ fn a_node_whose_leases_are_suspended_is_told_to_resume_them() {
     for reply in [mount, unmount] {
         reply.is_failure(&["sanlock can read no lock", "`dmsetup resume vg-lvmlock`"]);
     }
-    // That may have been too late.
+    // The resume may have come too late to keep the locks.
     eventually("a mount", || {
         let reply = pair.a.up(MODE, &volume);
         if reply.message.contains("`lvmlockctl --drop vg`") {

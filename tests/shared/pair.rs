@@ -132,7 +132,7 @@ impl Guest {
     /// Ends the guest at once, as a power cut does.
     pub fn cut_power(&self) {
         let mut guest = self.machine.lock().unwrap().take().unwrap();
-        // It has made a group of itself and the processes of its kernel.
+        // The guest and the processes of its kernel are one process group.
         let group = Pid::from_raw(guest.id().cast_signed());
         killpg(group, Signal::SIGKILL).unwrap();
         guest.wait().unwrap();
@@ -323,7 +323,7 @@ impl Volume {
     pub fn new(node: &Guest, lv: &str) -> Self {
         let volume = Self::named(lv);
         let device = volume.device();
-        // It may lie where another was.
+        // The volume may lie where a removed one was.
         node.sh(&format!(
             "set -e; lvcreate --yes --zero n --wipesignatures n --size 32m --name {lv} vg
             blkdiscard --force --zeroout {device}; lvchange -an vg/{lv}"

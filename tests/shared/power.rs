@@ -37,7 +37,7 @@ fn the_other_node_gets_the_volume_when_the_lease_has_run_out_and_not_before() {
             false
         }
     });
-    // It was renewed less than three seconds before.
+    // The lease was renewed less than three seconds before the power cut.
     let waited = cut.elapsed();
     assert!(waited + Duration::from_secs(3) > LEASE, "{waited:?}");
     println!("lease and mount took {waited:?}");

@@ -252,7 +252,7 @@ fn a_superblock_with_a_right_checksum_has_the_name_that_blkid_gives_it() {
         assert!(by_blkid(&file).is_some(), "{line}");
         assert_eq!(certain(&file), by_blkid(&file), "{line}");
     }
-    // One that blkid gives another name, or none, is for blkid. Marks of other content change nothing.
+    // If blkid gives the filesystem another name, or none, blkid decides. Marks of other content change nothing.
     for line in lines {
         let changes: [(u64, &[u8], bool); 5] = [
             (1024 + 0x80, b"another label", false),

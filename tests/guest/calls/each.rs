@@ -44,7 +44,7 @@ fn a_pod_ends_though_a_process_keeps_the_volume_active() {
         let said = read(&log);
         assert!(said.contains("\"left-active\":\"deactivating "), "{said}");
         drop(process);
-        // It is deactivated after its next use.
+        // The volume is deactivated after its next use.
         node.up("pod", &volume);
         node.all_down(&["pod"], &volume);
         assert!(!group.is_active(lv), "{mode:?}");

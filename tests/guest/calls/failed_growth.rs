@@ -204,7 +204,7 @@ fn a_thick_snapshot_keeps_its_size() {
     let grown = node.grow("pod", &snapshot, 64 * MIB);
     grown.is_failure(&["is a snapshot of thick/data"]);
     assert_eq!((group.free(), group.size("snap")), (free, 16 * MIB));
-    // It is as large as its origin, though the store of its changes is smaller.
+    // The snapshot is as large as its origin, though the store of its changes is smaller.
     node.grow("pod", &snapshot, 32 * MIB).is_success();
     assert_eq!((group.free(), group.size("snap")), (free, 16 * MIB));
     assert_eq!(read(&dir.join("page")), "kept");
@@ -215,7 +215,7 @@ const TIB: u64 = 1 << 40;
 
 /// A mounted ext of 15,500 GiB, which cannot become larger than 16 TiB.
 fn near_its_limit(name: &str) -> (Group, Node, Volume, PathBuf) {
-    // So slowly that the kernel has not filled this machine's memory with 240 GiB of inode tables when the test ends.
+    // The kernel writes the inode tables slowly: all 240 GiB of them would fill this machine's memory during the test.
     let lines = "[filesystem.ext4]\nmount_options = 'init_itable=1000000'\n";
     let group = Group::of_size(name, 40 * TIB);
     let node = Node::with_config(Mode::MountOnly, lines);

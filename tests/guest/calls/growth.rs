@@ -125,7 +125,7 @@ fn a_volume_that_pvmove_moves_grows_once_that_has_ended_or_was_aborted() {
     ));
     let volume = Volume::new(&group, "data");
     node.up("pod", &volume);
-    // It looks whether all is copied after 100 s.
+    // pvmove looks only every 100 s whether all is copied.
     sh(&format!("pvmove -qq -b -i +100 -n data {from} {to}"));
     let reply = node.grow("pod", &volume, 120 << 20);
     reply.is_failure(&["pvmove is moving it", "`pvmove --abort`"]);

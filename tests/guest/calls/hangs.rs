@@ -41,7 +41,7 @@ fn a_suspended_volume_is_neither_mounted_nor_unmounted() {
         assert_eq!(page, "not on the disk yet");
         node.down("pod", &volume);
     }
-    // One that a killed lvextend left so is resumed.
+    // A device that a killed lvextend left suspended is resumed.
     let name = "asleep-data";
     bash(&format!(
         "dmsetup table {name} | dmsetup load {name}; dmsetup suspend {name}"
@@ -132,7 +132,7 @@ fn a_held_lvm_lock_is_named_with_its_holder() {
     reply.is_failure(&["asking LVM for locked/data", "`lvs"]);
     reply.is_failure(&locked);
 
-    // Those who only read may go on, those who change may not. mkfs has not begun by then.
+    // A shared lock lets commands read the group, and not change it. So the call fails before mkfs.
     node.configure(Mode::MountOnly, "[limits]\nactivate = 3\n");
     file.unlock().unwrap();
     file.lock_shared().unwrap();
@@ -153,7 +153,7 @@ fn without_udevd_an_activation_ends_and_udev_is_named() {
     let (group, volume) = Group::with_data("unheard");
     group.lv("lvchange", &["-an"], "data");
 
-    // Its helpers hold LVM's locks, too.
+    // Processes that udev has started hold LVM's locks, too.
     run("udevadm", &["settle"]);
     let udevd = processes_named("udevd");
     assert!(!udevd.is_empty());
@@ -205,7 +205,7 @@ fn in_an_ipc_namespace_of_its_own_the_driver_names_that() {
             "LVM waits for udev",
             "hostIPC: true",
         ]);
-        // Those that LVM waits for.
+        // Ends the waits of LVM for udev.
         run("dmsetup", &["udevcomplete_all", "-y"]);
     }
     let doctor = run("sh", &["-c", &format!("unshare --ipc {exe} doctor; true")]);

@@ -312,7 +312,7 @@ fn a_blank_volume_is_read_once_and_a_recorded_one_hardly() {
         let group = Group::new("sparing");
         let volume = group.linear("data", "512m").fs(fs);
         let device = volume.device();
-        // Its ends, its marks, and what mkfs and the mount read themselves.
+        // The driver reads both ends and the places of marks. mkfs and the mount read the rest.
         for most in [16 + 1 + 5, 4] {
             let (before, began) = (bytes_read(&device), Instant::now());
             node.up("pod", &volume);

@@ -101,7 +101,7 @@ fn what_changes_before_the_activation_is_seen() {
             format!("--deltag {swapped} --addtag {tag}"),
             "[swapped]",
         ),
-        // One tag more is a difference, too.
+        // An additional tag is a difference, too.
         (
             format!("--addtag {luks}"),
             format!("--deltag {luks}"),

@@ -193,7 +193,7 @@ fn a_snapshot_is_as_large_as_its_origin_whatever_room_its_changes_have() {
         node.prints(&["adopt", &group.path(lv)], RECORDED, 0);
         closes("byhand");
         node.up("pod", &volume);
-        // Its own size.
+        // The snapshot may grow to the size that it has.
         node.grow("pod", &volume, 48 << 20).is_success();
         node.grow("pod", &volume, 64 << 20)
             .is_failure(&["stays as large as that was then: 48 MiB"]);

@@ -90,7 +90,7 @@ fn mixed(dice: &mut Sample, own: &Value, theirs: &Value) -> Value {
         both["digests"][number] = digest;
     }
     if which > 4 {
-        // One digest for both.
+        // One digest for both keys.
         both["digests"] = json!({ "0": first["digests"]["0"].clone() });
         both["digests"]["0"]["keyslots"] = json!(["0", "1"]);
     }
@@ -200,7 +200,7 @@ impl Side {
         let head = crate::data::foreign::bytes(&device, 0, 1 << 20);
         let attacker = Attacker::new(&volume);
         attacker.plant_key(&device);
-        // One has its own data, the other a filesystem that the attacker can read.
+        // One volume has its own data, the other one a filesystem that the attacker can read.
         if lv == "planted" {
             let tags = group.tags(lv);
             let mut tags = tags.split(',');

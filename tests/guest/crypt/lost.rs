@@ -24,7 +24,7 @@ fn a_wrong_key_or_none_is_said_and_changes_nothing() {
     let secret = with_secret(&volume, "d3Jvbmc=");
     let words = ["the passphrase of the volume's Secret does not open"];
     refuses_unchanged(&node, &secret, &words);
-    // That of the Secret comes first, and what is around the bytes counts. Of an open volume nobody is asked for any.
+    // The passphrase of the Secret comes before that of the file. While the volume is open, no passphrase is asked for.
     let right = with_secret(&volume, IN_BASE64);
     node.up("right", &right);
     node.finds(&secret, "data");

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Only this case uses it, so that nothing else in /run has it.
+/// The passphrase. Only this case uses these words, so no other case leaves them in a file of /run.
 const CANARY: &str = "canary-that-nobody-sees";
 const BASE64: &str = "Y2FuYXJ5LXRoYXQtbm9ib2R5LXNlZXM=";
 const TRACE: &str = "/run/unseen.trace";
@@ -79,7 +79,7 @@ fn a_passphrase_is_in_no_argument_environment_file_log_or_answer() {
         assert!(is_open(volume));
         said += &followed(&node, &unmount);
     }
-    // One that does not open it, and one that cannot be read.
+    // A passphrase that does not open the volume, and a file that cannot be read.
     node.configure(Mode::MountOnly, &with(wrong));
     let dir = precreated(node.pod_dir("pod", &of_key));
     let refused = followed(&node, &["mount", text(&dir), &of_key.json_for("pod")]);

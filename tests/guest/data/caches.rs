@@ -109,7 +109,7 @@ fn a_cache_with_damaged_metadata_is_taken_away_by_what_the_page_says_if_the_disk
         if !is_thin {
             let said = sh(refused.command("lvs -o cache_mode").unwrap());
             assert!(said.contains("writethrough"), "{said}");
-            // It says the same when LVM names another cause, since the first try has left parts active.
+            // The first try has left parts active, so LVM names another cause now. The message is the same.
             let again = node.mount("refused", &cached.volume);
             assert_eq!(
                 again.command("lvs -o cache_mode"),

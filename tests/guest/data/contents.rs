@@ -15,7 +15,7 @@ pub struct Content {
 const M: i64 = 1 << 20;
 const K: i64 = 1 << 10;
 const EXT: &[i64] = &[K, 8 * M + K];
-/// One that was made for one device with a partition from 1 MiB on, and a filesystem in it.
+/// Places of a disk image: one partition from 1 MiB on, with a filesystem in it.
 const PARTITIONED: &[i64] = &[0, 512, M + K, -512];
 const PARTITION: &str = "start=2048,size=126976";
 

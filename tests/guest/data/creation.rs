@@ -29,7 +29,7 @@ fn cut_short(name: &str, left: &str) -> (Node, Group, Volume) {
     (node, group, volume)
 }
 
-/// Neither shown nor formatted, whoever asks.
+/// Checks that each call and command refuses the new volume, and that nothing formats it.
 fn is_refused(node: &Node, group: &Group, volume: &Volume, held: &str) {
     let id = format!("{}/data", group.name);
     let words = [&*format!("lvremove {id}"), &format!("adopt {id}")];
@@ -130,7 +130,8 @@ fn an_orphaned_lvcreate_is_waited_for() {
     let group = Group::new("orphans");
     let volume = Volume::new(&group, "data");
     node.does(&["attach", &volume.json(), &host_name()]);
-    // Its driver was killed, and it has the lock of the group until it has wiped the volume.
+    // `sleep` stands for an lvcreate whose driver was killed: it holds the lock of the group until it has wiped the
+    // volume.
     let lock = "/run/flexvolume-lvm/group-orphans.lock";
     let orphan = holds(lock);
     node.refuses_mount(&volume, &["is held by sleep (pid "]);
@@ -219,7 +220,7 @@ fn the_remains_of_a_removed_volume_prevent_no_creation() {
         run("blkdiscard", &["-f", &volume.device()]);
         group.lv("lvremove", &[], "data");
     }
-    // One call makes it, and another one formats it.
+    // One call creates the volume, and another one formats it.
     leave_marks(&group);
     let volume = Volume::new(&group, "data").with("size", "320m");
     node.does(&["attach", &volume.json(), &host_name()]);

@@ -251,7 +251,7 @@ fn an_xfs_that_the_kernel_does_not_mount_is_repaired_by_what_the_page_says() {
     refused.is_failure(&["mounting ", &device]);
     for line in ["xfs_repair -n DEVICE", "xfs_repair DEVICE"] {
         assert!(page.contains(&format!("`{line}`")), "{line}");
-        // It exits with 1 if it only looks, and finds damage.
+        // `xfs_repair -n` exits with 1 if it finds damage.
         bash(&format!(
             "{} || [ $? = 1 ]",
             line.replace("DEVICE", &device)

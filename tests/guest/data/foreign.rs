@@ -33,7 +33,7 @@ const UNKNOWN: &str = "which blkid does not recognise";
 const SEVERAL: &str = "several signatures at once; it is left as it is. List them with `wipefs /dev/mapper/marked-data`\
                        |an ext backup superblock";
 
-/// Its name, how it gets onto a device, and the words of the message: one of these.
+/// The name of a content, how it gets onto a device, and words of the message: one of those between the bars.
 type Case = (&'static str, fn(&str), &'static str);
 
 /// blkid of util-linux 2.38 knows ZFS by these marks. That of 2.41 wants to see more of it.

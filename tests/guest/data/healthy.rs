@@ -3,7 +3,7 @@
 
 use crate::prelude::*;
 
-/// Its name, the line that makes it on `DEV`, its type, and the volume's size in MiB.
+/// The name of a filesystem, the line that makes it on `DEV`, its type, and the volume's size in MiB.
 type Case = (&'static str, &'static str, &'static str, u64);
 
 #[rustfmt::skip] // a row is a line

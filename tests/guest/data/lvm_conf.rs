@@ -36,7 +36,7 @@ fn a_report_as_people_like_it_does_not_hide_the_record() {
             "report {\n list_item_separator = \";\"\n binary_values_as_numeric = 1\n \
              compact_output = 1\n compact_output_cols = \"lv_tags\"\n prefixes = 1\n quoted = 0\n time_format = \"%Y\"\n}\n",
         );
-        // One that has no tags.
+        // A volume without tags.
         let blank = group.linear("blank", "32m");
         node.visit(&blank);
         node.visit(&volume);
@@ -69,7 +69,7 @@ fn lvms_output_is_understood_wherever_lvm_conf_sends_it() {
         let _conf = LvmConf::new(&format!(
             "report {{\n output_format = \"{format}\"\n}}\nlog {{\n report_command_log = {log}\n \
              prefix = \"lvm: \"\n command_names = {}\n verbose = 1\n}}\n",
-            // It would stand before every line of a log, too.
+            // With `command_names`, the command's name would stand before every line of a log, too.
             1 - log
         ));
         for (volume, words) in &absent {

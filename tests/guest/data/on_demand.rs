@@ -262,7 +262,7 @@ const FILESYSTEMS_OF_A_STEP: [(&str, &str); 4] = [
     ("btrfs", "128m"),
 ];
 
-/// That of its filesystem, as blkid sees it; empty if it sees none.
+/// The UUID of the filesystem that blkid sees on the volume; empty if it sees none.
 fn uuid(volume: &Volume) -> String {
     bash(&format!(
         "blkid -p -o value -s UUID {} || [ $? = 2 ]",

@@ -168,7 +168,7 @@ fn a_bad_page_at_the_end_of_a_whole_filesystem_keeps_nobody_from_it() {
             println!("{fs}, {from_end} bytes before the end");
             let end = size * MIB - from_end;
             disk.fail(end..end + 4096);
-            // It is there, and who mounts it by hand does not notice.
+            // The filesystem is there, and a mount by hand succeeds.
             run("mount", &["-o", "ro", &volume.device(), "/mnt"]);
             run("umount", &["/mnt"]);
 
@@ -204,7 +204,7 @@ fn what_can_wait_is_not_written_into_a_group_that_lacks_a_disk() {
     let given = "flexvolume.mayformat=data-0:1700000000"; // in 2023
     group.lv("lvchange", &["--addtag", given], "data");
     group.lv("lvchange", &["-an"], "other");
-    // Which change of its metadata LVM has.
+    // The number of the last change of LVM's metadata.
     let change = || sh("vgs --noheadings -o vg_seqno lacking");
     let before = (group.tags("data"), change());
     disks[1].fail_wholly();

@@ -37,14 +37,14 @@ fn data_without_its_head_waits_for_a_word() {
             node.refuses_mount(&volume.clone().fs(wanted), &words);
         }
     }
-    // One word, and it is formatted.
+    // `allow-format` lets the next mount format the volume.
     let volume = Volume::new(&group, "xfs-1m");
     node.prints(
         &["allow-format", "signs/xfs-1m", "--yes"],
         "an xfs superblock",
         0,
     );
-    // It is for what was given up, and not for the place.
+    // The permission is for the data that was given up, not for other data in the same place.
     put(&volume.device(), 1 << 20, b"other data");
     node.refuses_mount(&volume, &["an xfs superblock", "allow-format signs/xfs-1m"]);
     node.prints(

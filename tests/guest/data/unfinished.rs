@@ -122,7 +122,7 @@ fn an_ext_that_lost_its_first_superblock_is_not_formatted_whatever_the_record_of
     }
 }
 
-/// That is why one with a superblock counts as whole.
+/// So the driver takes an ext that has a superblock for complete.
 #[test]
 fn an_ext_gets_its_superblock_when_all_else_is_on_the_disk() {
     let group = Group::new("ordered");
@@ -171,7 +171,7 @@ fn a_mkfs_killed_at_one_of_its_writes_is_made_again() {
             let reply = node.mount("pod", &volume);
             println!("{fs} of {size}, killed at write {write}: {reply:?}");
             let mut begun = String::new();
-            // It does not write as often, or is killed.
+            // mkfs ends before this write, or it is killed at it.
             if reply.status != "Success" {
                 // Where nothing was written yet, the volume is as blank as it was.
                 begun = group.tags("data");
@@ -214,7 +214,7 @@ fn a_tool_that_makes_or_mounts_begins_with_the_record_and_under_the_lock() {
     let group = Group::new("begins");
     let mounted = || format!("mount {}", group.tags("data"));
 
-    // It held a filesystem, and may be formatted.
+    // The volume held a filesystem, and an operator allows to format it.
     let plain = Node::with_config(Mode::MountOnly, &tools.config());
     let volume = group.linear("data", "48m");
     plain.write("pod", &volume, "given up");

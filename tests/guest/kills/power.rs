@@ -16,7 +16,7 @@ fn kept(pod: &str) -> PathBuf {
 
 /// Ten pods, each with its filesystem and its mode.
 fn pods() -> impl Iterator<Item = (String, &'static (&'static str, &'static str), Mode)> {
-    // One of each of the others is enough.
+    // Eight pods have ext4. One pod for each other filesystem is enough.
     let [ext4, others @ ..] = &FILESYSTEMS;
     let all = others.iter().chain([ext4; 8]).enumerate();
     all.map(|(n, fs)| (format!("pod{n}"), fs, BOTH_MODES[n % 2]))

@@ -161,7 +161,7 @@ impl Asked<'_> {
                 "mkfs-unfinished" => lv.holds == Holds::Perhaps || lv.record == Record::Perhaps,
                 // The kernel keeps its note in the filesystem, also over a power cut.
                 "filesystem-errors" => lv.unchecked,
-                // It was renamed while pods had it.
+                // The volume was renamed while pods had it.
                 "two-global-mounts" => self.globals > 1,
                 "unused-global-mount" => self.globals == 1,
                 _ => false,

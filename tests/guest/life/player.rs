@@ -113,7 +113,7 @@ pub fn life(seed: u64) -> Vec<Step> {
     let pods = slots.iter().step_by(2).map(|slot| 2 * slot).collect();
     let mut player = Player { dice, slots, pods };
     let mut steps = vec![player.configure()];
-    // One of each kind is there and in use. The other one is as new, or its snapshot.
+    // In each pair of places, one volume is in use. The other one is as new, or a snapshot of the first.
     for pod in player.pods.clone() {
         let slot = pod / 2;
         let (read_only, synced) = (false, true);

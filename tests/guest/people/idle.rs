@@ -7,7 +7,7 @@ use crate::users::host::hidden_mount;
 
 /// Checks that the volume is not idle for this reason, and that nothing is changed.
 fn refused(node: &Node, reason: &str, words: &str) {
-    // It reads each device that was just closed; but not one that is suspended.
+    // udev reads each device that was just closed. It would wait for one that is suspended.
     if reason != "suspended" {
         run("udevadm", &["settle"]);
     }

@@ -104,7 +104,7 @@ fn check_waits_for_a_call_that_works_on_the_volume() {
     // As that call leaves it half way.
     node.visit(&volume);
     let call = holds(&format!("/run/flexvolume-lvm/{uuid}.lock"));
-    // It is neither refused nor an alarm, and nobody can say yet that it would mount.
+    // A busy volume is neither refused nor an alarm, and whether it would mount is not known yet.
     let busy = node.prints(&["check", "worked/data"], " is held by ", 1);
     assert!(busy.contains("sleep (pid "), "{busy}");
     node.prints(&["check"], "0 would be refused, 1 busy", 1);

@@ -236,7 +236,7 @@ fn the_package_goes_where_its_defaults_file_says() {
     assert!(read(&config).contains("\nattach = true\n"));
     let checked = run("flexvolume-lvm", &["check", "--config"]);
     assert!(checked.contains("/run/plugins"), "{checked}");
-    // Which mode it says is for a new config only.
+    // The mode of the installation counts only for a new config.
     write_synced(&config, "attach = false # mine\n");
     Debian::installs(&new);
     Debian::dpkg(&["--remove", "flexvolume-lvm"]);

@@ -76,7 +76,7 @@ fn status_shows_what_is_unwell() {
     node.up("pod", &volume);
     node.down("pod", &volume);
     crate::signatures::put(&raw.device(), 0, b"raw");
-    // It is nobody's until a pod asks for it.
+    // The volume does not count before a pod asks for it.
     node.prints(&unwell, "all is well\n", 0);
     let (metrics, _) = node.says(&["metrics"]);
     for metric in ["next_mount_refused", "volume_healthy"] {

@@ -38,7 +38,7 @@ fn only_groups_in_the_config_may_be_used() {
         other.linear(lv, "32m");
         let reason = ["this node's config does not allow the volume group other"];
         never_up(&node, &Volume::new(&other, lv), &reason);
-        // One that does not exist is not made either.
+        // A volume that does not exist is not created there either.
         never_up(&node, &Volume::new(&other, "missing"), &reason);
         allowed.linear(lv, "32m");
         let volume = Volume::new(&allowed, lv);

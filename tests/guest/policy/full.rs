@@ -42,7 +42,7 @@ fn a_thin_pool_that_is_nearly_full_gets_no_more_writers() {
     assert_eq!(page.len(), 20 << 20);
     node.down("reader", &reader);
 
-    // One that was mounted before goes on, but does not grow.
+    // A volume that was mounted before stays mounted, but does not grow.
     node.configure(Mode::MountOnly, "thin_pool_limit = 90");
     let dir = node.up("pod", &used);
     node.configure(Mode::MountOnly, NEARLY);
@@ -72,7 +72,7 @@ fn a_full_thin_pool_into_which_all_its_volumes_fit_keeps_no_pod_away() {
     node.prints(&["check", "fitting/data"], "mount", 0);
     node.prints(&["doctor", "-q"], "", 0);
 
-    // Neither of these fits beside it, and then nothing is safe.
+    // A larger volume, another volume or a snapshot could need more than the pool has, so the driver refuses them.
     let words = ["the data of the thin pool fitting/pool", "could need more"];
     let dir = node.up("pod", &volume);
     let grow = ["expandfs", &volume.json(), "", text(&dir), "110000000", "0"];

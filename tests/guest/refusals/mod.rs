@@ -274,7 +274,7 @@ refusals! {
             dmsetup load $pool --table \"$table 2 skip_block_zeroing read_only\"
             dmsetup suspend --noflush $pool; dmsetup resume $pool",
         says: "LVM says \"metadata_read_only\" of unwell/pool, the thin pool of unwell/data",
-        // A repair would keep the old metadata beside the new, and nothing is wrong with that.
+        // The metadata is good, so no command repairs it: a repair would leave the old metadata as pool_meta0.
         undo: "told lvchange -an -S; ! lvs $vg/pool_meta0 2> /dev/null",
         or: &["lvchange -qq --refresh $vg/pool"],
     }

@@ -218,7 +218,7 @@ impl Row {
         let commands = messages.iter().flat_map(|message| commands_in(message));
         let (looks, others): (Vec<_>, Vec<_>) = commands.partition(only_looks);
         for command in BTreeSet::from_iter(looks) {
-            // These exit with 8 if they find what is wrong, or with 1 if they find nobody.
+            // e2fsck exits with 8 if it finds damage, and fuser with 1 if it finds nobody.
             let fails = ["e2fsck", "fuser -v /"]
                 .iter()
                 .any(|begins| command.starts_with(begins));

@@ -55,7 +55,7 @@ fn mount_with(node: &Node, volume: &Volume, inject: &str) -> (Reply, usize) {
 fn a_pod_with_very_many_open_files_holds_up_no_mount() {
     let (node, _group, volume) = Node::with_data(Mode::MountOnly, "sought");
     let crowd = crowd();
-    // It is formatted, so the kernel is asked who else has it open.
+    // The volume has a filesystem, so the driver asks the kernel who else has it open.
     let (reply, links) = mount_with(&node, &volume, "");
     assert_eq!(reply.status, "Success", "{reply:?}");
     assert!(links < 100, "{links} links");

@@ -121,7 +121,7 @@ fn a_filesystem_that_the_host_has_through_a_hidden_node_is_no_pods() {
         let volume = holding(&node, &group, content, "32m", "ext4", content);
         let tags = group.tags(content);
         let (process, name) = through_a_hidden_node(&volume);
-        // So that the kernel writes nothing there but what it is told to.
+        // With these options, the kernel writes only what the test writes.
         let options = "noinit_itable,noatime";
         run("mount", &["-o", options, &name, text(point)]);
         assert_eq!(read(&point.join("page")), "kept");

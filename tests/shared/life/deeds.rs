@@ -242,7 +242,7 @@ impl World<'_> {
         equip(guest);
         self.locks[node] = true;
         self.at.iter_mut().for_each(|at| at[node] = At::Gone);
-        // Its old locks are void now.
+        // The old locks of this node are void now.
         for slot in &had {
             self.up((*slot, other));
         }

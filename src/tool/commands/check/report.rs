@@ -64,14 +64,13 @@ impl Checked {
     /// The result for a volume of LVM's list. `None`: it is a pool.
     pub fn of_many(inventory: &Inventory, volume: &Volume, request: Request) -> Option<Self> {
         let (health, _) = Health::of(inventory, volume, Some(request));
-        let (word, is_ours) = (health.word(), health.is_ours);
-        let is_well = health.findings().is_empty();
+        let (health_word, counts) = (health.word(), health.counts());
         let mut faults = health.findings();
         faults.retain(|one| one.check != "next-mount");
         let verdict = health.verdict?;
         Some(Self {
-            counts: verdict.is_good() && is_well || is_ours && !verdict.is_elsewhere(),
-            health: Some(word),
+            counts,
+            health: Some(health_word),
             verdict,
             faults,
         })

@@ -116,6 +116,16 @@ impl Health {
         self.is_ours && (!self.faults().is_empty() || self.refusal().is_some())
     }
 
+    /// Whether the volume counts for the exit code of `check` if only its group was named, or nothing. Two kinds of volumes
+    /// do not count: one that another node has, and one that is not the driver's and would not mount or is not well.
+    pub fn counts(&self) -> bool {
+        let Some(verdict) = &self.verdict else {
+            return false;
+        };
+        let is_well = || verdict.is_good() && self.findings().is_empty();
+        is_well() || self.is_ours && !verdict.is_elsewhere()
+    }
+
     /// Whether the metrics for alerts include the volume. They leave out a volume that is not the driver's and that has
     /// a fault or would not mount.
     pub fn is_in_metrics(&self) -> bool {

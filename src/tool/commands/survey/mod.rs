@@ -12,6 +12,7 @@ mod objection;
 mod pods;
 mod recorded;
 mod snapshot;
+mod steps;
 mod verdict;
 
 pub use choice::Choice;
@@ -22,4 +23,5 @@ pub use inventory::Inventory;
 pub use look::{Request, SeenVolume, look};
 pub use node::NodeHealth;
 pub use pods::{Pods, uid_of, uids_of};
-pub use verdict::{Outcome, Verdict, content_in_words};
+pub use steps::content_in_words;
+pub use verdict::{Outcome, Verdict};

@@ -63,7 +63,7 @@ fn no_volume_that_lost_its_head_is_formatted_while_a_copy_of_it_is_left() {
     assert!(PAGE.contains(&table), "the page has another table");
 }
 
-/// Each content, made after its volume.
+/// A volume for each content, on which the content is then made.
 fn plain(group: &Group) -> Vec<Trial> {
     let trial = |(number, content): (usize, &'static Content)| {
         let lv = format!("plain{number}");

@@ -16,7 +16,7 @@ struct Finding {
     check: String,
     about: String,
     words: String,
-    /// Those in its words, and the one that doctor says to run.
+    /// The commands in the words, and the one that doctor says to run.
     commands: Vec<String>,
 }
 

@@ -141,7 +141,7 @@ impl World {
         if !self.is_well(slot) || self.lvs[lv].scarred || half_made || self.lvs[lv].thick {
             return;
         }
-        // One that is not thin gets room for all that may change.
+        // A thick snapshot gets room for everything that may change.
         let how: &[&str] = if from.thin {
             &["-kn"]
         } else {
@@ -273,7 +273,7 @@ impl World {
             );
             group.lv("lvremove", &[], PLACES[slot].lv);
             let (of, twin) = (self.slots[slot].take(), self.slots[slot ^ 1]);
-            // Its snapshots go with it.
+            // The snapshots of a volume are removed with it.
             let is_its =
                 |twin: usize| self.lvs[twin].thick && of.is_some_and(|of| self.are_twins(twin, of));
             if twin.is_some_and(is_its) {
