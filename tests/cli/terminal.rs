@@ -112,7 +112,7 @@ fn hostile_text_adds_no_line_to_a_list() {
             let lines = [&tame, &seen].map(|said| said.lines().count());
             assert_eq!(lines[0], lines[1], "{args:?}: {tame}\n{seen}");
         }
-        // Of clap, to which a script hands a word from a manifest.
+        // clap's errors quote a word that a script took from a manifest.
         for args in [
             &["adopt", &word][..],
             &["check", "--fs", &word],

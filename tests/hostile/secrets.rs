@@ -46,7 +46,7 @@ fn calls() -> Vec<Vec<OsString>> {
         format!("{{\"a\":\u{1},{rest}"),
         head.to_owned(),
         format!("{{\"{KEY}\":\"{CANARY}\\q\",{rest}"),
-        // Of another type, twice.
+        // A secret that is a list, one that is an object, and one that is there twice.
         format!("{{\"{KEY}\":[\"{CANARY}\"],{rest}"),
         format!("{{\"{KEY}\":{{\"a\":\"{CANARY}\"}},{rest}"),
         format!("{{\"{KEY}\":\"{CANARY}\",{rest}"),
@@ -54,7 +54,7 @@ fn calls() -> Vec<Vec<OsString>> {
         format!("[{good}]"),
         format!("\"{good}"),
         format!("null {good}"),
-        // In another option as well, or as the name of one.
+        // The secret is in another option as well.
         good.replace("\"x\":\"\"", &format!("\"x\":\"{CANARY}\"")),
         good.replace("\"x\":\"\"", &format!("\"x\":[\"{CANARY}\"]")),
     ];

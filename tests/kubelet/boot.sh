@@ -191,7 +191,7 @@ kubelet() {
     count "$name" "$DIR/kubelet.log"
 }
 
-# The same beside all else.
+# `kubelet` as a step among all others: with a directory of its own.
 kubelets() {
     local DIR=$TOP/kubelet
     mkdir "$DIR"

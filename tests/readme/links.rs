@@ -145,7 +145,7 @@ fn the_page_for_packagers_has_each_file_of_the_package() {
     }
 }
 
-/// That this Rust will do is shown by `tests/run.sh msrv`.
+/// `tests/run.sh msrv` shows that the sources compile with this Rust.
 #[test]
 fn the_rust_of_the_readme_is_that_of_cargo() {
     let rust = format!("Rust {} or newer", env!("CARGO_PKG_RUST_VERSION"));

@@ -53,7 +53,7 @@ fn a_luks_volume_that_an_operator_has_opened_is_recorded_and_a_closed_one_is_not
     node.refuses_mount(&volume, &told);
     node.refuses_mount(&plain, &told);
     assert_eq!(group.tags("data"), "");
-    // By whatever name.
+    // The operator may open the volume under any name.
     let own = name_inside(&volume);
     is_adopted(&node, &group, &volume, &["byhand", "by-hand.2", &own]);
 

@@ -97,7 +97,7 @@ fn a_disk_that_is_written_to_meanwhile_gives_no_other_header() {
     reply.is_failure(&["[inside]"]);
 }
 
-/// The same of a volume that this call encrypts.
+/// As the case before, with a volume that this call encrypts.
 #[test]
 fn what_the_kernel_has_after_the_first_encryption_is_compared_too() {
     let tools = Tools::new().put(

@@ -69,7 +69,7 @@ const CASES: &[Case] = &[
     ("md", |d| put(d, SIZE - 8 * KIB, &MD), "an md superblock at byte 335536128"),
     ("SWAPSPACE2", |d| put(d, 4 * KIB - 10, b"SWAPSPACE2"), "a swap header at byte 3584"),
     ("LABELONE", |d| put(d, 512, b"LABELONE"), "an LVM label at byte 512"),
-    // As on an encrypted or a raw volume, and at the end of what lvcreate makes zero.
+    // Bytes without a name: at the beginning, as encrypted data has them, and at the end of what lvcreate makes zero.
     ("raw data", |d| put(d, 0, &[0x5A; 512]), UNKNOWN),
     ("a byte", |d| put(d, 4 * KIB - 1, &[1]), UNKNOWN),
     ("ext4 and xfs", ext4_and_xfs, SEVERAL),

@@ -232,7 +232,7 @@ fn a_write_where_nothing_is_read_again_is_counted() {
     let device = volume.device();
     let make = "mkfs.ext4 -q -b 1024 -O ^has_journal -E nodiscard,lazy_itable_init=1";
     sh(&format!("{make} {device}"));
-    // Of group 5⁵.
+    // The place of the backup superblock in group 5⁵.
     let at = 3125 * 8 * MIB;
     let backup = bytes(&device, at, 4096);
     run("blkdiscard", &["-f", &device]);

@@ -89,7 +89,7 @@ fn an_encrypted_volume_that_stayed_open_on_its_old_disk_is_closed_by_what_the_me
     ));
     let volume = Volume::new(&group, "data").encrypted();
     node.write("pod", &volume, "kept");
-    // As if the driver could not close it after the last unmount.
+    // The volume is open, as if the driver could not close it after the last unmount.
     crypt::opens(&volume, &crypt::name_inside(&volume));
     let renamed = Renamed::new(&disks[1], true);
     // A mount that is refused closes it, and a look does not.

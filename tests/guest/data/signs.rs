@@ -174,7 +174,7 @@ fn a_record_that_fits_outweighs_the_marks_in_a_pods_file() {
             dir = text(&dir)
         ));
         node.down("pod", &volume);
-        // In the ring of the last label.
+        // Marks of the pod's file are in the ring of the last ZFS label.
         node.finds(&volume, "kept");
         node.finds(&volume.read_only(), "kept");
     }

@@ -93,7 +93,7 @@ fn an_ext_with_data_is_not_formatted_whatever_e2fsck_or_an_old_record_says() {
 fn an_ext_that_lost_its_first_superblock_is_not_formatted_whatever_the_record_of_another_says() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("first-lost");
-    // With blocks of 1 KiB and of 4 KiB; a superblock, the first page, the first MiB.
+    // Filesystems with blocks of 1 KiB and of 4 KiB, which lose the superblock, the first page or the first MiB.
     for (fs, size) in [("ext4", "32m"), ("ext2", "32m"), ("ext4", "1g")] {
         let volume = group.linear("data", size).fs(fs);
         let device = volume.device();

@@ -291,7 +291,7 @@ impl Steps {
                 Step::Inside(..) | Step::OwnAfter(..) => {
                     self.read("trace").contains("--- stopped by SIGSTOP ---")
                 }
-                // By strace itself.
+                // strace itself was killed.
                 Step::OwnBefore(..) => {
                     ended.is_some_and(|status| status.signal() == Some(Signal::SIGKILL as i32))
                 }

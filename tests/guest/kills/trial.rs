@@ -139,7 +139,7 @@ impl Scene {
             tags = tags.replace(&tag, "");
         }
         if self.unmounts() {
-            // For the sake of deactivating.
+            // The tag with which an unmount finds the volume to deactivate.
             tags = tags.replace(&format!(",flexvolume.volume={}", volume.name), "");
         }
         if self.call != Call::MountForeign || !tags.is_empty() {

@@ -185,7 +185,7 @@ impl Drop for Cut {
 /// Which of the writes since the last flush reach the disk.
 #[derive(Clone, Copy)]
 enum Arrived {
-    /// Only this number of them, the first.
+    /// Only the first of them, this many.
     First(usize),
     AllBut(usize),
     /// Those whose bits are set in this number: bit 0 for the first write.

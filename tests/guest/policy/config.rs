@@ -236,7 +236,7 @@ fn files_that_others_can_change_bring_nothing_up() {
         node.does(&["unmount", text(&mounted)]);
         node.does(&["detach", &up.name, &host_name()]);
     }
-    // As the one that the environment names.
+    // The same config, as the one that the environment names.
     open_to_others(&config, |reasons| {
         let dir = precreated(node.pod_dir("named", &volume));
         let args = ["mount", text(&dir), &volume.json_for("named")];
@@ -275,7 +275,7 @@ fn a_filesystem_that_the_kernel_refuses_is_not_blamed_on_the_volume_that_this_ca
         if lv == "blocks" {
             node.prints(&["check", &id], later[0], 1);
         }
-        // As printed, but for the question.
+        // The commands as printed, and `--yes`, so that nothing is asked.
         bash(&format!("{wipe}{} allow-format --yes {id}", text(&exe)));
         node.configure(Mode::MountOnly, "");
         node.visit(&volume);

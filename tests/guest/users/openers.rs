@@ -153,7 +153,7 @@ fn a_look_by_hand_keeps_nobody_from_mounting_a_volume() {
         let said = String::from_utf8([by_hand.stdout, by_hand.stderr].concat());
         assert_eq!(said.unwrap(), "kept", "{:?}", by_hand.status);
     };
-    // In the middle of its look.
+    // Each command is stopped in the middle of its look.
     for args in ["check", "status"].map(|command| [command, &id]) {
         let (tools, node) = Tools::new().held("blkid").node();
         let mut asks = Command::new(node.exe());

@@ -106,7 +106,7 @@ fn a_backup_counts_whatever_its_time() {
         written: 1_700_000_000,
     };
     assert_eq!(device.examined().backups, std::slice::from_ref(&backup));
-    // By a clock that has begun anew.
+    // The clock had begun anew at 1970 when the backup was written.
     let begun_anew = Device::with(8 * MIB + 1024, &of_1970).examined();
     assert_eq!(begun_anew.backups[0].written, 300);
     let repair = backup.repair("/dev/mapper/vg-lv".as_ref());

@@ -58,7 +58,7 @@ fn thin(group: &Group, lv: &str, content: &Content, file: &str) {
     fill(group, lv, file);
 }
 
-/// Of a volume with this content.
+/// Makes a snapshot of a volume with this content.
 fn snapshot(group: &Group, lv: &str, content: &Content, file: &str) {
     let origin = format!("origin-{lv}");
     of(group, &origin, content, "--type linear");

@@ -269,9 +269,9 @@ pub const PERMISSIONS: [Permission; 6] = [
 #[derive(Clone, Copy, PartialEq)]
 pub enum Permission {
     None,
-    /// Exactly the present doubts, given at this time.
+    /// A permission for exactly the present doubts, given at this time.
     Named(u64),
-    /// Other doubts, given at this time.
+    /// A permission for other doubts, given at this time.
     Others(u64),
     /// A permission of an older driver, which names no doubts.
     Nothing,
