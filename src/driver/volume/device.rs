@@ -288,25 +288,6 @@ impl Device {
         let disks = Mapped::of(self.number).disks(kernel);
         disks.iter().map(Mapped::in_dev).collect()
     }
-
-    /// Whether the kernel still has this device, for the same volume.
-    pub fn is_still_there(&self, kernel: &Kernel) -> bool {
-        let Ok(Some(now)) = Self::find(kernel, &self.id) else {
-            return false;
-        };
-        if self.luks.is_none() {
-            return now == *self;
-        }
-        now.inside(kernel).as_ref() == Some(self)
-    }
-
-    /// Fails if the volume's name now means another device: a tag or a mount made by name would go to that device.
-    pub fn require_still_there(&self, kernel: &Kernel) -> Result<()> {
-        if !self.is_still_there(kernel) {
-            bail!("{} was replaced by another device just now", self.id);
-        }
-        Ok(())
-    }
 }
 
 /// Whether the filesystem of the mount `mount_id` at `path` was shut down. Reads no disk: the root of a mounted

@@ -45,9 +45,8 @@ pub fn first_mount(
     // e2fsck and mount(8) claim the device themselves. After `make`, the claim is gone already.
     seen.release_claim();
     let mut remarks = Vec::from_iter(first.prepare()?);
-    // The device is pinned and the volume is locked, so only a new user can have come. After the mount, `mount_device`
-    // compares the filesystem once more, except an xfs.
-    if seen.took_long() && !seen.is_still_free()? {
+    // After the mount, `mount_device` compares the filesystem once more, except an xfs.
+    if !seen.is_still_free()? {
         return Ok(Step::LookAgain("it has another user"));
     }
     remarks.extend(first.mount()?);

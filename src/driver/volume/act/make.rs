@@ -115,7 +115,7 @@ impl<'a> Begun<'a> {
     /// Looks once more, since the wait for LVM's lock may have been long. Returns the device to write to. `None`: the
     /// content has changed, the kernel counted a write, or somebody has the device open.
     fn still_as_seen(&self, seen: &Look) -> Result<Option<Pinned>> {
-        if !seen.is_as_it_was()? {
+        if !seen.is_still_as_read()? {
             return Ok(None);
         }
         // mkfs opens the device exclusively, so the claim must go. This second descriptor keeps the kernel from

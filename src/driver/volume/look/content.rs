@@ -72,38 +72,9 @@ impl Look<'_> {
         )
     }
 
-    /// Looks again before mkfs, since a disk or LVM's lock may have taken long. True if this call still has the claim,
-    /// nobody else has the device open, the device is not suspended, the content is the same, and the kernel has
-    /// counted no write since LVM was asked for the volume.
-    pub fn is_as_it_was(&self) -> Result<bool> {
-        let (host, facts) = (self.subject.host, &self.facts);
-        let (Some(device), Some(claim)) = (facts.top(), &self.claim) else {
-            return Ok(false);
-        };
-        device.require_still_there(host.kernel)?;
-        let before = facts.top_content();
-        // Flushed first, so that the count includes writes that were only in the kernel's cache.
-        let content =
-            if matches!(before, Some(Content::Blank { zero: true, .. })) && !self.took_long() {
-                // The kernel's count of writes shows that the rest is still zero.
-                unnamed(self.examined(device, claim, Extent::Marks, true)?)
-            } else {
-                self.read(device, claim, true)?
-            };
-        let written = facts
-            .device
-            .as_ref()
-            .and_then(|one| one.written(host.kernel));
-        Ok(Some(&content) == before
-            && written.is_some()
-            && written == self.written
-            && device.suspended(host.kernel).is_none()
-            && self.is_open_only_by_claim()?)
-    }
-
     /// Lets the process that reads devices read the places where content leaves signs: the head, the tail and every
     /// place of a copy of a superblock. With [`Extent::Marks`]: at most 1 MiB of them.
-    fn examined(
+    pub(super) fn examined(
         &self,
         device: &Device,
         claim: &Arc<File>,
@@ -125,7 +96,7 @@ impl Look<'_> {
     /// 2. Zeros in every place that is read, if no filesystem is recorded.
     /// 3. What blkid names.
     /// 4. Any byte that is not zero: a sign of data.
-    fn read(&self, device: &Device, claim: &Arc<File>, flush: bool) -> Result<Content> {
+    pub(super) fn read(&self, device: &Device, claim: &Arc<File>, flush: bool) -> Result<Content> {
         let record = &self.facts.require_volume()?.record;
         let host = self.subject.host;
         if device.luks.is_none()
@@ -218,7 +189,7 @@ impl Look<'_> {
 }
 
 /// The content by the driver's own reading, if blkid names nothing or was not run.
-fn unnamed(seen: Examination) -> Content {
+pub(super) fn unnamed(seen: Examination) -> Content {
     if let Some(Unreadable { offset: at, error }) = seen.unreadable {
         return Content::Unreadable { at, error };
     }

@@ -22,9 +22,7 @@ impl Look<'_> {
         let kernel = self.subject.host.kernel;
         let listed = self.asker.listed.filter(|_| self.facts.lvm.is_none());
         let device = self.facts.device.clone();
-        // The count of writes is a proof before mkfs, and a person's look does not lead to mkfs.
-        let counted = device.as_ref().filter(|_| !self.asker.is_person);
-        self.written = counted.and_then(|one| one.written(kernel));
+        self.note_writes();
         // Facts that followed from an earlier answer are dropped.
         self.claim = None;
         self.facts = Facts {

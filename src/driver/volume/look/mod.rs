@@ -1,6 +1,7 @@
 //! Gathers the [`Facts`] about a volume, and changes nothing on it. The look of a call, of `adopt` and of
 //! `allow-format` takes locks in /run, and may have LVM renew its cache of devices (`pvscan --cache`).
 
+mod again;
 mod content;
 mod ground;
 mod lvm;
@@ -31,9 +32,6 @@ use crate::names::{LvId, ObjectName};
 use crate::volume::decide::{Facts, same_name_advice};
 use crate::volume::device::Device;
 use crate::volume::kernel_tables::{swaps, volume_of};
-
-/// After this time, a call looks again at everything that others may have changed.
-const LONG: Duration = Duration::from_secs(2);
 
 /// LVM keeps a volume suspended for less than this time.
 const MOMENT: Duration = Duration::from_millis(300);
@@ -94,11 +92,11 @@ pub struct Look<'a> {
     asker: Asker<'a>,
     began: Instant,
     /// When this look last asked who has the device open.
-    asked_for_users: Cell<Instant>,
+    asked_for_openers: Cell<Instant>,
     pub facts: Facts,
     /// The open device. For a call, it is opened exclusively: nobody else can claim the device until it is closed.
     claim: Option<Arc<File>>,
-    /// The kernel's count of written sectors, just before LVM was asked: see [`Device::written`].
+    /// See [`Look::note_writes`].
     written: Option<u64>,
 }
 
@@ -125,7 +123,7 @@ impl<'a> Look<'a> {
             subject,
             asker,
             began,
-            asked_for_users: began.into(),
+            asked_for_openers: began.into(),
             facts,
             claim: None,
             written: None,
@@ -136,22 +134,6 @@ impl<'a> Look<'a> {
     /// exclusively.
     pub fn release_claim(&mut self) {
         self.claim = None;
-    }
-
-    /// Whether the look took so long that others may have changed something.
-    pub fn took_long(&self) -> bool {
-        self.began.elapsed() >= LONG
-    }
-
-    /// Whether the device that the look found is gone by now, or belongs to another volume.
-    fn has_lost_device(&self) -> bool {
-        let device = self.facts.device.as_ref();
-        device.is_some_and(|one| !one.is_still_there(self.subject.host.kernel))
-    }
-
-    /// Whether others may have opened the device since this look asked who has it open.
-    fn may_have_users(&self) -> bool {
-        self.asked_for_users.get().elapsed() >= LONG
     }
 }
 

@@ -14,9 +14,7 @@ use crate::config::Config;
 use crate::host::holders::{self, Nodes, Opener, Search, command, mount_namespace};
 use crate::host::{Command, DeviceNumber, Host, Kernel};
 use crate::mount::{Row, Table, is_kubelets, is_runtimes};
-use crate::volume::decide::{
-    Content, Elsewhere, LoopDevice, Openers, Refusal, Uses, require_no_writer, users,
-};
+use crate::volume::decide::{Elsewhere, LoopDevice, Openers, users};
 use crate::volume::device::Device;
 use crate::volume::subject::Subject;
 
@@ -65,12 +63,6 @@ impl<'a> Look<'a> {
         self.wait_until(0, |openers| is_mounted || !openers.may_end(false))
     }
 
-    /// Whether only this process has the device open, once, by its claim. Waits up to 3 s for others to close it. The
-    /// child process that reads devices closes the device after each answer.
-    pub(super) fn is_open_only_by_claim(&self) -> Result<bool> {
-        Ok(self.openers(1)?.is_nobody())
-    }
-
     fn wait_until(&self, own: usize, is_it: impl Fn(&Openers) -> bool) -> Result<Openers> {
         let started = Instant::now();
         let mut pause = Duration::from_millis(50);
@@ -86,7 +78,7 @@ impl<'a> Look<'a> {
     }
 
     fn see_openers(&self, own: usize) -> Result<Openers> {
-        self.asked_for_users.set(Instant::now());
+        self.asked_for_openers.set(Instant::now());
         let Some(device) = &self.facts.device else {
             return Ok(Openers::default());
         };
@@ -111,27 +103,6 @@ impl<'a> Look<'a> {
             openers.unseen = openers.unseen.saturating_add(beside.unseen);
         }
         Ok(openers)
-    }
-
-    /// Looks once more who uses the device, after a slow step and just before the mount. This process has the device
-    /// open, but no longer claims it. False: the device's mounts, or the devices on top of it, have changed, so the
-    /// look must begin again. Fails if somebody can write to the device.
-    pub fn is_still_free(&mut self) -> Result<bool> {
-        let now = self.uses()?;
-        // The device inside is not compared, since this call itself may have opened the volume.
-        let inside = now.as_ref().and_then(|now| now.inside.clone());
-        let before = self.facts.uses.take();
-        let is_same = now.is_some() && now == before.map(|uses| Uses { inside, ..uses });
-        self.facts.uses = now;
-        if !is_same {
-            return Ok(false);
-        }
-        // If the device was claimed by others, the look has asked for its openers already.
-        if self.may_have_users() && !matches!(self.facts.content, Some(Content::Claimed(_))) {
-            self.facts.openers = Some(self.openers(1)?);
-            require_no_writer(&self.facts).map_err(|reason| Refusal::of(&self.facts.id, reason))?;
-        }
-        Ok(true)
     }
 }
 

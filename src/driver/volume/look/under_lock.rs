@@ -91,7 +91,7 @@ pub fn look_under_lock<'a>(
         // A person's lists may be old by now. If the device is to be read and is not the volume's any more, the lists
         // are dropped.
         let has_lists = asker.known.is_some() && !asker.unread;
-        if has_lists && is_to_be_read(&mut seen, wish)? && seen.has_lost_device() {
+        if has_lists && is_to_be_read(&mut seen, wish)? && !seen.is_still_its_device() {
             *holding = HeldLocks::default();
             asker.known = None;
             continue;
