@@ -58,10 +58,10 @@ pub fn isattached(host: &Host, config: &Loaded, options: &Options, node: &str) -
 /// `detach <volume name> <node>`: deactivates a volume that nothing uses, if the config asks for that or nodes share
 /// the volume's group. A volume that cannot be found counts as detached.
 pub fn detach(host: &Host, config: &Loaded, volume: &str, node: &str) -> Result<Reply> {
-    let asked = config.config.deactivate;
-    let may_be = (asked || lvm::has_lvmlockd(host)) && host.tools.has("lvchange");
+    let deactivate = config.config.deactivate;
+    let may_be = (deactivate || lvm::has_lvmlockd(host)) && host.tools.has("lvchange");
     if may_be && is_here(host, config, node) {
-        release_named(host, &config.config, volume, asked)?;
+        release_named(host, &config.config, volume, deactivate)?;
     }
     Ok(Reply::success())
 }

@@ -43,15 +43,15 @@ pub fn unmount(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
             .undo(|| let_go(host, config, &device, config.deactivate))?;
         return Ok(Reply::success().with_message(&remark));
     }
-    let asked = config.deactivate && (!config.attach || place == KubeletPath::Global);
+    let deactivate = config.deactivate && (!config.attach || place == KubeletPath::Global);
     // An earlier call may have been killed after it had unmounted the volume.
     if is_kubelets {
         close_leftovers(host, config);
     }
-    let is_named = is_kubelets && (asked || lvm::has_lvmlockd(host));
+    let is_named = is_kubelets && (deactivate || lvm::has_lvmlockd(host));
     if let (true, Some(name)) = (is_named, dir.file_name().and_then(OsStr::to_str)) {
         // The killed call may also have left the volume active.
-        release_named(host, config, name, asked)?;
+        release_named(host, config, name, deactivate)?;
         if mounted_at(host.kernel, dir)?.is_some() {
             bail!(
                 "{} was mounted just now, by a call that was killed; repeat this call",

@@ -13,7 +13,7 @@ use super::mapping::name_of;
 use super::{CIPHER, anew};
 use crate::config::Luks;
 use crate::failed_step::FailedStep;
-use crate::fs::{Opened, asked};
+use crate::fs::{Opened, ask_child};
 use crate::host::trust::require_secret;
 use crate::host::{Command, DeviceNumber, Host, Lock, Node, ToolError, leave_no_core, own_path};
 use crate::lvm::resume_if_failed;
@@ -28,7 +28,7 @@ const EXISTS_OR_BUSY: i32 = 5;
 
 /// Reads the LUKS2 header of a device. `None`: the device has no LUKS2 header.
 pub fn header_of(host: &Host, device: Opened) -> Result<Option<Header>> {
-    asked(host, device, super::HEADER, None)
+    ask_child(host, device, super::HEADER, None)
 }
 
 /// Fails if this file of the node cannot be used for a passphrase. Does not read the file.
@@ -108,7 +108,7 @@ fn private_header(host: &Host, closed: &Closed) -> Result<File> {
     for key in anew::keys(layout) {
         words.extend([key.start, key.end].map(|number| number.to_string()));
     }
-    let () = asked(host, closed.device, super::KEYS, words)?;
+    let () = ask_child(host, closed.device, super::KEYS, words)?;
     Ok(file)
 }
 

@@ -28,7 +28,7 @@ pub use marks::Mark;
 pub use scan::{
     Data, Examination, Extent, Opened, Unreadable, scan, superblock_of, superblock_of_new,
 };
-pub(crate) use scan::{asked, clean};
+pub(crate) use scan::{ask_child, clean};
 pub use superblock::{Condition, Family, Superblock};
 pub use tools::{IF_E2FSCK_IS_OLD, has_errors};
 pub(crate) use tools::{check, grow, mkfs};

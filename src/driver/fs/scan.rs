@@ -79,7 +79,7 @@ pub fn scan(
 ) -> Result<Examination> {
     let words = [size.get().to_string(), extent.to_string()].into_iter();
     let flush = flush.then(|| super::FLUSH.to_owned());
-    asked(host, claim, super::EXAMINE, words.chain(flush))
+    ask_child(host, claim, super::EXAMINE, words.chain(flush))
 }
 
 /// Makes every place zero that [`examine`] reads, on a volume that this call's lvcreate has just made. Otherwise, what a
@@ -112,7 +112,7 @@ pub fn clean_places(device: &str, size: u64) -> io::Result<()> {
 
 /// Reads the superblock of the filesystem on a device. `None`: there is no valid superblock.
 pub fn superblock_of(host: &Host, device: Opened) -> Result<Option<Superblock>> {
-    asked(host, device, super::SUPERBLOCK, [])
+    ask_child(host, device, super::SUPERBLOCK, [])
 }
 
 /// Flushes the device, so that the disk keeps everything mkfs has written. Then reads the superblock of the new
@@ -121,12 +121,12 @@ pub fn superblock_of(host: &Host, device: Opened) -> Result<Option<Superblock>> 
 /// mkfs.xfs does not flush: after a power cut, a disk may have the superblock, which mkfs writes last, but not the
 /// rest. Source: xfsprogs' `libxfs/linux.c`, `platform_flush_device`.
 pub fn superblock_of_new(host: &Host, device: Opened) -> Result<Option<Superblock>> {
-    asked(host, device, super::SUPERBLOCK, [super::FLUSH.to_owned()])
+    ask_child(host, device, super::SUPERBLOCK, [super::FLUSH.to_owned()])
 }
 
 /// Lets another process read a device. A read of a failing disk may never return; then the driver can leave that
 /// process behind.
-pub(crate) fn asked<T: DeserializeOwned>(
+pub(crate) fn ask_child<T: DeserializeOwned>(
     host: &Host,
     (device, path): Opened,
     question: &'static str,

@@ -161,12 +161,12 @@ fn is_btrfs(kernel: &Kernel, source: &Source) -> bool {
     })
 }
 
-/// Binds the mount `from` to `dir` with these [restrictions](super::restrictions) from the beginning. Starts a process
-/// only if `from` has other restrictions. A failure leaves no mount.
+/// Binds the mount `from` to `dir` with these [flags](super::restricting) from the beginning. Starts a process
+/// only if `from` has other flags. A failure leaves no mount.
 pub fn bind(host: &Host, from: &Row, dir: &Path, flags: MsFlags, lock: &Lock) -> Result<()> {
     let at = &from.mount_point;
     // A plain bind asks no disk.
-    let bound = if flags == from.restrictions() {
+    let bound = if flags == from.flags() {
         host.kernel.bind(at, from.id, dir)
     } else {
         alone::bind(host, (at, from.id), dir, flags, lock)?
@@ -187,7 +187,7 @@ fn explained(kernel: &Kernel, error: io::Error) -> Error {
     }
 }
 
-/// Replaces the mount `row` at `dir` by a new one with these [restrictions](super::restrictions) and no others.
+/// Replaces the mount `row` at `dir` by a new one with these [flags](super::restricting) and no others.
 /// Changing the flags of the old mount would not change its copies at other places. Fails while a process has the old
 /// mount open.
 pub fn restrict(host: &Host, row: &Row, dir: &Path, flags: MsFlags, lock: &Lock) -> Result<()> {

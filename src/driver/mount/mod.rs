@@ -12,4 +12,4 @@ pub(crate) use alone::work as work_alone;
 pub(crate) use change::{bind, ensure_unmounted, make_dirs, mount_device, restrict};
 pub use places::{KubeletPath, is_kubelets, is_runtimes};
 pub(crate) use source::Source;
-pub use table::{Row, Table, mounted_at, restrictions};
+pub use table::{Row, Table, mounted_at, restricting};

@@ -76,8 +76,9 @@ impl Row {
         has_option(&self.options, "ro")
     }
 
-    pub fn restrictions(&self) -> MsFlags {
-        restrictions(self.options.split(','))
+    /// See [`restricting`].
+    pub fn flags(&self) -> MsFlags {
+        restricting(self.options.split(','))
     }
 
     /// Whether the filesystem itself is read-only, so that no mount of it can be writable.
@@ -111,7 +112,7 @@ impl Row {
 /// The flags by which a mount restricts what may be done through it, by their names for mount(8). Other options are
 /// left out. The flags about access times need not be listed: if none of them is given, a remount keeps them. Source:
 /// mount(2), "Remounting an existing mount".
-pub fn restrictions<'a>(names: impl IntoIterator<Item = &'a str>) -> MsFlags {
+pub fn restricting<'a>(names: impl IntoIterator<Item = &'a str>) -> MsFlags {
     let flag = |name| match name {
         "ro" => MsFlags::MS_RDONLY,
         "nosuid" => MsFlags::MS_NOSUID,
@@ -349,7 +350,7 @@ mod tests {
         let line = "1 2 0:3 / /a ro,nosuid,nodev,noexec,nosymfollow,relatime - ext4 /dev/x rw";
         let all = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
         let all = all | MsFlags::from_bits_retain(MS_NOSYMFOLLOW);
-        let of_row = |line: &str| Table::parse(line).by_id(1).unwrap().restrictions();
+        let of_row = |line: &str| Table::parse(line).by_id(1).unwrap().flags();
         assert_eq!(of_row(line), all);
         let only_super = "1 2 0:3 / /a rw,noatime - ext4 /dev/x ro,nosuid";
         assert_eq!(of_row(only_super), MsFlags::empty());

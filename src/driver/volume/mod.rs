@@ -23,5 +23,5 @@ pub use decide::{
 pub use device::{Device, Inside};
 pub(crate) use job::Job;
 pub use kernel_tables::{all_inside, volume_of};
-pub use look::{Asker, HeldLocks, Known, Tables, look_under_lock, outgrown};
+pub use look::{Asker, HeldLocks, Known, Tables, larger_device, look_under_lock};
 pub use subject::Subject;

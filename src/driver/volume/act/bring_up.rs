@@ -84,7 +84,7 @@ fn carry_out(
             Ok(Step::Done(Vec::new()))
         }
         Decision::Bind(from) => {
-            let flags = job.wish.restrictions(&from);
+            let flags = job.wish.flags_of(&from);
             match bind(host, &from, dir, flags, locks.of_volume()?) {
                 // An unmount takes no lock: the mount to bind from may have just gone.
                 Err(error) if is_gone(&error) => {

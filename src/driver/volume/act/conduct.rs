@@ -35,11 +35,10 @@ impl Job<'_> {
         let mut again = "";
         for _ in 0..TRIES {
             // LVM's row from before the activation is used for one look only.
-            let listed = activated.take();
-            let asker = Asker {
-                job: Some(self),
-                listed: listed.as_ref(),
-                ..Asker::default()
+            let row = activated.take();
+            let asker = Asker::Call {
+                job: self,
+                before_activation: row.as_ref(),
             };
             let (seen, decision) =
                 look_under_lock(self.subject, asker, &self.wish, patience, &mut locks)?;

@@ -243,7 +243,7 @@ pub(super) fn close_unused(subject: Subject, lock: &Lock) -> Result<()> {
     let Err(error) = crypt::close(host, &name, lock) else {
         return Ok(());
     };
-    seen.facts.openers = Some(seen.users()?);
+    seen.facts.openers = Some(seen.remaining_openers()?);
     let holder = users(&seen.facts).into_iter().next();
     let error = anyhow!(error);
     let error = match holder {

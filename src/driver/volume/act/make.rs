@@ -29,7 +29,7 @@ pub fn make(
     // The key comes first: without a key, nothing is written.
     let header = match how {
         Making::InLuks { uuid } => Some(job.new_header(uuid.as_deref())?),
-        Making::Plain { .. } | Making::Inside => None,
+        Making::Plain { .. } | Making::InOpenLuks => None,
     };
     let mkfs = unfinished(job, seen, permit.fs(), how, header.as_ref())?;
     let begun = Begun::record(job, seen, permit.fs(), mkfs, lock)?;
@@ -146,7 +146,7 @@ impl<'a> Begun<'a> {
         if self.is_repeated || !has_refused(error) {
             return false;
         }
-        let mut now = Look::begin(self.job.subject, Asker::default());
+        let mut now = Look::begin(self.job.subject, Asker::Step);
         now.facts.lvm = Some(self.lvm.clone());
         now.facts.lvcreate_ended = true;
         let decision = now.settle(&self.job.wish);
@@ -198,7 +198,7 @@ fn unfinished(
     let (is_again, luks) = match how {
         Making::Plain { again } => (*again, None),
         Making::InLuks { uuid } => (uuid.is_some(), header.map(|new| new.uuid.clone())),
-        Making::Inside => (true, facts.top().and_then(|top| top.luks.clone())),
+        Making::InOpenLuks => (true, facts.top().and_then(|top| top.luks.clone())),
     };
     let before = record.own_making().filter(|_| is_again);
     let uuid = match before {

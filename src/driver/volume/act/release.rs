@@ -20,7 +20,7 @@ pub const LONGEST_LOOK: Duration = Duration::from_secs(5);
 
 /// Deactivates the volumes that `volume` names, as [`release`] does. `volume` is kubelet's name of a volume, or a
 /// device that a person names.
-pub fn release_named(host: &Host, config: &Config, volume: &str, asked: bool) -> Result<()> {
+pub fn release_named(host: &Host, config: &Config, volume: &str, deactivate: bool) -> Result<()> {
     let mut ids = Vec::from_iter(LvId::from_device(volume));
     if ids.is_empty()
         && let Ok(name) = ObjectName::of_volume(volume)
@@ -36,7 +36,7 @@ pub fn release_named(host: &Host, config: &Config, volume: &str, asked: bool) ->
         }
     }
     for id in &ids {
-        release(Subject { host, config, id }, asked, config.limits.lock)?;
+        release(Subject { host, config, id }, deactivate, config.limits.lock)?;
     }
     Ok(())
 }
@@ -50,14 +50,14 @@ pub fn give_up(subject: Subject) {
     }
 }
 
-/// Deactivates a volume that nothing uses, if its group is shared, or if the config asks for that (`asked`). While a
+/// Deactivates a volume that nothing uses, if its group is shared, or if the config asks for that (`deactivate`). While a
 /// volume of a shared group is active here, no other node can use it. In a shared group, waits up to `patience` for a
 /// call that works on the volume. Tries again if the device is open, since udev opens it briefly after an unmount.
-pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> {
+pub fn release(subject: Subject, deactivate: bool, patience: Duration) -> Result<()> {
     let Subject { host, id, .. } = subject;
     let kernel = host.kernel;
     let may_be_shared = lvm::may_be_shared(host, id.vg());
-    if !(asked || may_be_shared) || Look::idle(subject)?.is_none() {
+    if !(deactivate || may_be_shared) || Look::idle(subject)?.is_none() {
         return Ok(());
     }
     let found = match may_be_shared.then(|| lvm::find(host, id)).transpose() {
@@ -79,7 +79,7 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
     let target = match (&volume, &device) {
         // Locks it even without a device: the lvchange of a killed call may be about to activate it.
         (Some(volume), _) => volume.target(),
-        (None, Some(device)) if asked => device.target(),
+        (None, Some(device)) if deactivate => device.target(),
         _ => return Ok(()),
     };
     let patience = if volume.is_some() {

@@ -109,7 +109,7 @@ fn other_globals(
 
 /// Closes a volume that has been unmounted, and deactivates it, if nothing uses it any more. Returns a remark for the
 /// reply: why the volume stays open. Empty: it does not.
-pub fn let_go(host: &Host, config: &Config, device: &Device, asked: bool) -> Result<String> {
+pub fn let_go(host: &Host, config: &Config, device: &Device, deactivate: bool) -> Result<String> {
     let id = &device.id;
     let subject = Subject { host, config, id };
     let mut remark = String::new();
@@ -120,7 +120,7 @@ pub fn let_go(host: &Host, config: &Config, device: &Device, asked: bool) -> Res
         remark = format!("{error:#}");
         host.log.about("left-open", &remark);
     }
-    release(subject, asked, config.limits.lock)?;
+    release(subject, deactivate, config.limits.lock)?;
     Ok(remark)
 }
 

@@ -162,10 +162,10 @@ pub fn signs_of_data(id: &LvId, doubts: &[Doubt]) -> String {
         Doubt::Recorded(_) | Doubt::Copy { .. } | Doubt::Blocks(_) | Doubt::Data(_) => None,
     });
     let looks: String = looks.collect();
-    let all = Doubt::listed(doubts);
+    let all = Doubt::in_words(doubts);
     match doubts.split_first() {
         Some((Doubt::Recorded(filesystem), more)) => {
-            let also = match Doubt::listed(more) {
+            let also = match Doubt::in_words(more) {
                 more if more.is_empty() => more,
                 more => format!(" There is also {more}."),
             };

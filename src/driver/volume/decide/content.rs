@@ -4,7 +4,7 @@ use super::decision::{Making, Ruling};
 use super::doubt::Doubt;
 use super::encrypted;
 use super::facts::{Content, Facts};
-use super::filesystem::{of_claimed, of_filesystem, permit_make, require_for_mkfs};
+use super::filesystem::{for_claimed, for_filesystem, permit_make, require_for_mkfs};
 use super::reason::Reason;
 use super::well::require_no_stand_in;
 use super::wish::Wish;
@@ -12,10 +12,10 @@ use crate::lvm::Volume;
 use crate::names::Shown;
 
 /// Decides by the content of the device. Every reason to refuse is checked before mkfs is permitted.
-pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Ruling {
+pub fn by_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Ruling {
     require_no_old_disk(facts)?;
     require_no_stand_in(facts, volume)?;
-    if let Some(decision) = encrypted::of_luks(facts, content, volume, wish)? {
+    if let Some(decision) = encrypted::for_encrypted(facts, content, volume, wish)? {
         return Ok(decision);
     }
     match content {
@@ -24,7 +24,7 @@ pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish
             at: *at,
             error: error.clone(),
         }),
-        Content::Claimed(found) => of_claimed(facts, found.as_ref(), volume, wish),
+        Content::Claimed(found) => for_claimed(facts, found.as_ref(), volume, wish),
         Content::Several => Err(Reason::Several),
         Content::Other(what) if volume.record.new => Err(Reason::NewNotBlank(what.to_string())),
         Content::Other(what) => Err(Reason::Other {
@@ -36,14 +36,14 @@ pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish
             wanted: wish.fs,
         }),
         Content::Damaged(fs) => Err(Reason::Damaged(*fs)),
-        Content::Filesystem(found) => of_filesystem(facts, found, volume, wish),
-        Content::Blank { doubts, .. } => of_blank(facts, doubts, volume, wish),
+        Content::Filesystem(found) => for_filesystem(facts, found, volume, wish),
+        Content::Blank { doubts, .. } => for_blank(facts, doubts, volume, wish),
     }
 }
 
 /// Decides for a volume on which nothing is named. `signs` is what is not zero on it. LVM's tags, the volume's origin
 /// and the blocks of a thin volume are signs of data, too.
-fn of_blank(facts: &Facts, signs: &[Doubt], volume: &Volume, wish: &Wish) -> Ruling {
+fn for_blank(facts: &Facts, signs: &[Doubt], volume: &Volume, wish: &Wish) -> Ruling {
     let record = &volume.record;
     require_for_mkfs(facts, volume, wish)?;
     if let Some(sign) = signs.first().filter(|_| record.new) {

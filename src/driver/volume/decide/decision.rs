@@ -23,7 +23,7 @@ pub enum Level {
     Ground,
     Content,
     /// The content of the device inside an encrypted volume that is open.
-    Inside,
+    Decrypted,
     /// The free space in which to create the volume. A call looks at it under the group's lock, since another call
     /// can take the space.
     Room,
@@ -33,7 +33,7 @@ pub enum Level {
 pub enum Decision {
     /// Look at this level first: the facts so far do not decide.
     Look(Level),
-    /// The wish is fulfilled already.
+    /// Nothing is to be done: the wish is fulfilled, or the global mount of another name serves this pod, too.
     Ready,
     /// Extend the volume to this size: the wanted size in whole extents. If LVM's metadata has that size already, only
     /// the device is too small, and LVM is to refresh it.
@@ -120,7 +120,7 @@ pub enum Making {
     /// made a header with this UUID, and the new header gets the UUID. `None`: the header gets a new UUID.
     InLuks { uuid: Option<String> },
     /// Inside the encrypted volume, which is open: a call was killed before it had made the filesystem.
-    Inside,
+    InOpenLuks,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

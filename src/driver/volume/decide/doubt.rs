@@ -63,7 +63,7 @@ impl Doubt {
     }
 
     /// These doubts in words. Where data is, is left out if the data has a name.
-    pub fn listed(doubts: &[Self]) -> String {
+    pub fn in_words(doubts: &[Self]) -> String {
         let is_named = |doubt: &Self| matches!(doubt, Self::Mark(_) | Self::Backup(_));
         let has_name = doubts.iter().any(is_named);
         let shown = doubts.iter();

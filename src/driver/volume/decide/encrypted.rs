@@ -12,7 +12,7 @@ use super::decision::{Decision, Level, Making, Ruling};
 use super::doubt::Doubt;
 use super::facts::{Content, Decrypted, Facts};
 use super::filesystem::{
-    of_claimed, of_filesystem, permit_make, require_encryption_as_asked, require_for_mkfs,
+    for_claimed, for_filesystem, permit_make, require_encryption_as_asked, require_for_mkfs,
     require_type, require_writable,
 };
 use super::luks::{require_cipher, require_no_reencryption, require_table, tells_too_much};
@@ -26,7 +26,7 @@ use crate::names::{Bytes, Filesystem, FsType};
 
 /// Decides by the content of a volume with a LUKS2 header, or with a record of one. `None`: the rules of other volumes
 /// decide.
-pub fn of_luks(
+pub fn for_encrypted(
     facts: &Facts,
     content: &Content,
     volume: &Volume,
@@ -37,13 +37,13 @@ pub fn of_luks(
     let is_open = uses.is_some_and(|uses| uses.inside.is_some());
     match (&record.luks, record.making_in_luks(), content) {
         (_, _, Content::Failed(_) | Content::Unreadable { .. }) => Ok(None),
-        (Some(uuid), ..) => of_recorded(facts, uuid, content, volume, wish).map(Some),
+        (Some(uuid), ..) => for_recorded(facts, uuid, content, volume, wish).map(Some),
         (None, Some((_, uuid)), Content::Luks(header))
             if record.made.is_none()
                 && is_usable_as(header, uuid)
                 && (header.has_keys() || !is_open) =>
         {
-            of_cut_short(facts, header, uuid, volume, wish).map(Some)
+            for_cut_short(facts, header, uuid, volume, wish).map(Some)
         }
         // The volume is open, and its header is gone: somebody wiped the header.
         (None, Some((_, uuid)), _) if is_open => Err(another_header(uuid, content)),
@@ -65,7 +65,7 @@ pub fn of_luks(
 }
 
 /// Decides for a volume whose record names the header with this UUID.
-fn of_recorded(
+fn for_recorded(
     facts: &Facts,
     uuid: &str,
     content: &Content,
@@ -73,7 +73,7 @@ fn of_recorded(
     wish: &Wish,
 ) -> Ruling {
     match content {
-        Content::Claimed(_) => of_claimed(facts, None, volume, wish),
+        Content::Claimed(_) => for_claimed(facts, None, volume, wish),
         Content::Luks(header) if is_usable_as(header, uuid) && header.has_keys() => {
             open(facts, header, volume, wish)
         }
@@ -90,7 +90,7 @@ fn of_recorded(
 
 /// Decides for a header with which nothing is recorded yet: the driver's own luksFormat was killed, or the mkfs after
 /// it, or somebody restored LVM's metadata of that moment.
-fn of_cut_short(
+fn for_cut_short(
     facts: &Facts,
     header: &Header,
     uuid: &str,
@@ -150,7 +150,7 @@ fn made_again(facts: &Facts, uuid: Option<&str>, volume: &Volume, wish: &Wish) -
     require_for_mkfs(facts, volume, wish)?;
     match uuid {
         Some(uuid) => encrypt(facts, fs, Some(uuid.to_owned()), wish),
-        None => permit_make(facts, fs, Making::Inside),
+        None => permit_make(facts, fs, Making::InOpenLuks),
     }
 }
 
@@ -196,8 +196,8 @@ fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling 
             read_only: !may_be_written,
         });
     }
-    let Some(Decrypted { content, table }) = &facts.inside else {
-        return Ok(Decision::Look(Level::Inside));
+    let Some(Decrypted { content, table }) = &facts.decrypted else {
+        return Ok(Decision::Look(Level::Decrypted));
     };
     require_table(
         table,
@@ -212,7 +212,7 @@ fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling 
             read_only: !may_be_written,
         });
     }
-    of_inside(facts, content, volume, wish)
+    by_content_inside(facts, content, volume, wish)
 }
 
 /// Fails if the header leaves no room for data: by the header, the data begins at the end of the volume or after it.
@@ -233,7 +233,7 @@ fn require_room_for_data(header: &Header, volume: &Volume) -> Result<(), Reason>
 }
 
 /// Decides by the content of the device inside. Leads to mkfs only if an earlier call was cut short.
-fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Ruling {
+fn by_content_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Ruling {
     let record = &volume.record;
     let made = record.made.as_ref();
     let is_begun = made.is_none() && record.luks.is_none();
@@ -253,9 +253,9 @@ fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> 
             at: *at,
             error: error.clone(),
         }),
-        Content::Claimed(found) => of_claimed(facts, found.as_ref(), volume, wish),
+        Content::Claimed(found) => for_claimed(facts, found.as_ref(), volume, wish),
         Content::Filesystem(found) if is_its(&found.filesystem.uuid) && !found.half => {
-            of_filesystem(facts, found, volume, wish)
+            for_filesystem(facts, found, volume, wish)
         }
         Content::Filesystem(found)
             if making.is_some_and(|mkfs| mkfs.made(&found.filesystem.uuid)) =>

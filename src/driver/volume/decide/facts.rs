@@ -26,12 +26,12 @@ pub struct Facts {
     pub uses: Option<Uses>,
     pub lvm: Option<Lvm>,
     /// The size of the volume's device, if it is larger than LVM's metadata says. Looked at with LVM's answer.
-    pub outgrown: Option<Bytes>,
+    pub larger_device: Option<Bytes>,
     /// The record of the volume's origin, if no filesystem is recorded for the volume itself. `None`: it has no origin,
     /// or LVM does not list the origin. Looked at with LVM's answer.
     pub origin: Option<Record>,
     /// Whether LVM's answer is from before this call activated the volume.
-    pub listed_inactive: bool,
+    pub lvm_before_activation: bool,
     /// Whether it is certain that the lvcreate of a killed call has ended. Until it ends, it may still wipe the volume.
     pub lvcreate_ended: bool,
     /// The group or pool in which to create the volume.
@@ -45,7 +45,7 @@ pub struct Facts {
     /// Where the volume may grow. Looked at only for a call that grows it.
     pub ground: Option<Ground>,
     /// The content of the device inside an encrypted volume that is open.
-    pub inside: Option<Decrypted>,
+    pub decrypted: Option<Decrypted>,
     /// Whether the volume's device is read-only in the kernel. Looked at with the content.
     pub read_only: bool,
     /// If all disks of the volume are read-only: the first of them.
@@ -244,15 +244,15 @@ impl Facts {
             not_its_device: None,
             uses: None,
             lvm: None,
-            outgrown: None,
-            listed_inactive: false,
+            larger_device: None,
+            lvm_before_activation: false,
             lvcreate_ended: false,
             room: None,
             locks: None,
             openers: None,
             content: None,
             ground: None,
-            inside: None,
+            decrypted: None,
             origin: None,
             read_only: false,
             read_only_disk: None,
@@ -292,7 +292,8 @@ impl Facts {
 
     /// The content of [`Self::top`].
     pub fn top_content(&self) -> Option<&Content> {
-        let inside = self.inside.as_ref().map(|inside| &inside.content);
+        let decrypted = self.decrypted.as_ref();
+        let inside = decrypted.map(|decrypted| &decrypted.content);
         inside.or(self.content.as_ref())
     }
 

@@ -19,7 +19,7 @@ use crate::volume::device::Failure;
 const WORTH_GROWING: u64 = 1 << 20;
 
 /// Decides for a device that is claimed: by a mount in another mount namespace, or by an unknown user.
-pub fn of_claimed(
+pub fn for_claimed(
     facts: &Facts,
     found: Option<&Filesystem>,
     volume: &Volume,
@@ -59,7 +59,7 @@ pub fn require_type(found: &str, wish: &Wish) -> Result<(), Reason> {
 }
 
 /// Decides for a volume with a filesystem: does it have the wanted type, and is it the recorded one?
-pub fn of_filesystem(
+pub fn for_filesystem(
     facts: &Facts,
     found: &FilesystemState,
     volume: &Volume,
@@ -123,7 +123,7 @@ fn require_whole(facts: &Facts, found: &FilesystemState, volume: &Volume) -> Res
         return Ok(());
     }
     // The message has sizes of the volume, which is larger than the device inside by the LUKS2 header.
-    let header = match facts.inside {
+    let header = match facts.decrypted {
         Some(_) => volume
             .device_size()
             .get()
@@ -147,7 +147,7 @@ fn require_small_blocks(facts: &Facts, found: &FilesystemState) -> Result<(), Re
         fs: found.filesystem.fs,
         block: found.block,
         largest: found.largest_block,
-        encrypted: facts.inside.is_some(),
+        encrypted: facts.decrypted.is_some(),
     })
 }
 

@@ -3,13 +3,13 @@
 //! [`Reason`].
 
 mod advice;
+mod before_activation;
 mod content;
 mod decision;
 mod doubt;
 mod encrypted;
 mod facts;
 mod filesystem;
-mod listed;
 mod luks;
 mod message;
 mod permit;
@@ -27,13 +27,13 @@ mod wish;
 mod words;
 
 pub use advice::{extend_pool, not_active, same_name_advice, wider, writable_again};
+pub use before_activation::is_known_inactive;
 pub use decision::{Decision, Grow, Level, Making, Mount};
 pub use doubt::Doubt;
 pub use encrypted::{require_header, require_opened};
 pub use facts::{
     Content, Decrypted, DiskToGrowOn, Facts, FilesystemState, Ground, Lvm, Pool, Room, ShortDisk,
 };
-pub use listed::is_known_inactive;
 pub use permit::Permit;
 pub use reason::{Concern, Reason, Refusal, Word};
 pub use repair::{first_command, look_at_disks, repair_pool, what_helps};

@@ -2,13 +2,13 @@
 //! decision. The rules run from the cheapest facts to the most expensive ones. The most expensive fact is the content
 //! of the device: its rules are in `content`.
 
-use super::content::of_content;
+use super::before_activation::by_lvm_before_activation;
+use super::content::by_content;
 use super::decision::{Decision, Level, Ruling};
 use super::facts::{Facts, Lvm, Room};
 use super::filesystem::{is_harmed, require_encryption_as_asked, require_type};
-use super::listed::by_listing;
 use super::reason::Reason;
-use super::space::{absent, growth_in_pool, of_size, require_usable_pool};
+use super::space::{for_creation, for_extension, growth_in_pool, require_usable_pool};
 use super::users::{User, require_no_writer, users};
 use super::uses::{Mounted, Place, There, Uses};
 use super::well::require_well;
@@ -19,17 +19,17 @@ use crate::names::{Bytes, VgName};
 
 /// Decides what to do for the wish, by the facts so far. Applies every rule that keeps data from being lost.
 pub fn decide(facts: &Facts, wish: &Wish) -> Decision {
-    let decision = of_all(facts, wish).unwrap_or_else(Decision::Refuse);
-    if facts.listed_inactive {
-        by_listing(decision, facts, wish)
+    let decision = by_all_rules(facts, wish).unwrap_or_else(Decision::Refuse);
+    if facts.lvm_before_activation {
+        by_lvm_before_activation(decision, facts, wish)
     } else {
         decision
     }
 }
 
-/// The rules, from the cheapest facts to the most expensive ones. [`of_content`] has the rules about the content of the
+/// The rules, from the cheapest facts to the most expensive ones. [`by_content`] has the rules about the content of the
 /// device.
-fn of_all(facts: &Facts, wish: &Wish) -> Ruling {
+fn by_all_rules(facts: &Facts, wish: &Wish) -> Ruling {
     if let Some(why) = &wish.not_allowed {
         return Err(Reason::NotAllowed(why.clone()));
     }
@@ -43,7 +43,7 @@ fn of_all(facts: &Facts, wish: &Wish) -> Ruling {
         let Some(uses) = &facts.uses else {
             return Ok(Decision::Look(Level::Uses));
         };
-        if let Some(decision) = of_uses(facts, uses, wish)? {
+        if let Some(decision) = by_uses(facts, uses, wish)? {
             return Ok(decision);
         }
         if let (Some(_), Some(name)) = (&uses.inside, &uses.suspended) {
@@ -53,7 +53,7 @@ fn of_all(facts: &Facts, wish: &Wish) -> Ruling {
     let Some(lvm) = &facts.lvm else {
         return Ok(Decision::Look(Level::Lvm));
     };
-    if let Some(decision) = of_lvm(facts, lvm, wish)? {
+    if let Some(decision) = by_lvm(facts, lvm, wish)? {
         return Ok(decision);
     }
     let Some(volume) = facts.volume() else {
@@ -64,21 +64,21 @@ fn of_all(facts: &Facts, wish: &Wish) -> Ruling {
         require_encryption_as_asked(true, wish)?;
     }
     if wish.purpose == Purpose::Filesystem || !facts.is_mounted_here() {
-        let is_open = volume.open || facts.listed_inactive;
+        let is_open = volume.open || facts.lvm_before_activation;
         if is_open && facts.openers.is_none() {
             return Ok(Decision::Look(Level::Openers));
         }
         require_no_writer(facts)?;
     }
     match (wish.purpose, &facts.content) {
-        (Purpose::Size(size), _) => of_growth(facts, volume, size, wish),
-        (_, Some(content)) => of_content(facts, content, volume, wish),
+        (Purpose::Size(size), _) => for_growth(facts, volume, size, wish),
+        (_, Some(content)) => by_content(facts, content, volume, wish),
         (Purpose::Filesystem | Purpose::Device, None) => Ok(Decision::Look(Level::Content)),
     }
 }
 
 /// Decides by the volume's users and mounts. `None`: the next rules decide.
-fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, Reason> {
+fn by_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, Reason> {
     // For a call that grows the volume, a mount decides nothing: the volume grows wherever it is mounted.
     let is_to_be_mounted = wish.purpose == Purpose::Filesystem;
     match &uses.there {
@@ -145,8 +145,8 @@ fn keep(row: &Row, uses: &Uses, wish: &Wish) -> Ruling {
     if row.is_mount_read_only() && writes_through(row, wish) {
         return Err(Reason::MountedReadOnly(row.mount_point.clone()));
     }
-    let flags = wish.restrictions(row);
-    if flags == row.restrictions() {
+    let flags = wish.flags_of(row);
+    if flags == row.flags() {
         return Ok(Decision::Ready);
     }
     let row = row.clone();
@@ -170,7 +170,7 @@ fn best<'a>(mounts: &'a [Mounted], wish: &Wish) -> Option<&'a Row> {
 }
 
 /// Decides by LVM's answer. `None`: the next rules decide.
-fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Reason> {
+fn by_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Reason> {
     let (volume, pool, unused_table) = match lvm {
         Lvm::Silent(words) => return Err(Reason::LvmSilent(words.clone())),
         Lvm::Hidden => return Err(Reason::Hidden),
@@ -180,7 +180,7 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Rea
         Lvm::NoVolume if matches!(wish.purpose, Purpose::Size(_)) => {
             return Err(Reason::NoVolume(wish.size));
         }
-        Lvm::NoVolume => return of_absent(facts, wish).map(Some),
+        Lvm::NoVolume => return for_absent(facts, wish).map(Some),
         Lvm::Volume {
             volume,
             pool,
@@ -215,7 +215,7 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Rea
             Err(Reason::Suspended(name.clone()))
         };
     }
-    require_own_space(volume, facts.outgrown, wish)?;
+    require_own_space(volume, facts.larger_device, wish)?;
     require_well(volume, wish.read_only)?;
     if let Some(pool) = pool {
         require_usable_pool(pool, growth_in_pool(volume, wish), wish)?;
@@ -224,8 +224,8 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Rea
 }
 
 /// Decides for a volume that does not exist. In a shared group, a node without the group's locks creates none.
-fn of_absent(facts: &Facts, wish: &Wish) -> Ruling {
-    let decision = absent(facts.room.as_ref(), wish)?;
+fn for_absent(facts: &Facts, wish: &Wish) -> Ruling {
+    let decision = for_creation(facts.room.as_ref(), wish)?;
     if facts.room.as_ref().is_some_and(Room::is_shared) {
         let Some(locks) = &facts.locks else {
             return Ok(Decision::Look(Level::LeaseState));
@@ -237,8 +237,8 @@ fn of_absent(facts: &Facts, wish: &Wish) -> Ruling {
 
 /// Fails if LVM may have given a part of the device to another volume: the two volumes would overwrite each other's
 /// data. An lvextend could even make the device smaller than its filesystem.
-fn require_own_space(volume: &Volume, outgrown: Option<Bytes>, wish: &Wish) -> Result<(), Reason> {
-    match outgrown {
+fn require_own_space(volume: &Volume, larger: Option<Bytes>, wish: &Wish) -> Result<(), Reason> {
+    match larger {
         Some(device) if !wish.read_only => Err(Reason::LargerDevice {
             device,
             volume: volume.device_size(),
@@ -268,7 +268,7 @@ pub fn require_lease(locks: &LeaseState, vg: &VgName, is_active: bool) -> Result
 }
 
 /// Decides for a call that wants the volume and its filesystem to have at least `size`.
-fn of_growth(facts: &Facts, volume: &Volume, size: Bytes, wish: &Wish) -> Ruling {
+fn for_growth(facts: &Facts, volume: &Volume, size: Bytes, wish: &Wish) -> Ruling {
     let Some(ground) = &facts.ground else {
         return Ok(Decision::Look(Level::Ground));
     };
@@ -282,5 +282,5 @@ fn of_growth(facts: &Facts, volume: &Volume, size: Bytes, wish: &Wish) -> Ruling
     if volume.writable == Some(false) && facts.is_written_here() {
         return Err(Reason::ReadOnlyVolume(volume.read_only_by()));
     }
-    of_size(volume, size, ground, wish)
+    for_extension(volume, size, ground, wish)
 }

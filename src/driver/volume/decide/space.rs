@@ -22,7 +22,7 @@ pub fn require_metadata_room(free: Bytes, changes: u64) -> Result<(), Reason> {
 }
 
 /// Decides for a volume that does not exist.
-pub fn absent(room: Option<&Room>, wish: &Wish) -> Ruling {
+pub fn for_creation(room: Option<&Room>, wish: &Wish) -> Ruling {
     if !wish.group.create {
         return Err(Reason::NoVolume(wish.size));
     }
@@ -80,7 +80,7 @@ fn size_of_new_thin(size: Bytes, pool: &Pool, wish: &Wish) -> Result<Bytes, Reas
 
 /// Decides whether to extend the volume to `size`, onto disks that have the space, and no larger sectors than its
 /// device: its filesystem may be unable to use larger ones. A volume never becomes smaller.
-pub fn of_size(volume: &Volume, size: Bytes, ground: &Ground, wish: &Wish) -> Ruling {
+pub fn for_extension(volume: &Volume, size: Bytes, ground: &Ground, wish: &Wish) -> Ruling {
     let is_large = size <= volume.device_size();
     // A failed lvextend may have changed LVM's metadata, but not the device.
     if is_large && ground.device.is_none_or(|device| size <= device) {

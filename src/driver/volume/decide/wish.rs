@@ -20,7 +20,7 @@ pub struct Wish {
     /// Whether the mount options name a subvolume of btrfs.
     pub subvolume: bool,
     /// The flags, such as `nosuid`, that the node's config or the pod asks for on each mount, by type of filesystem.
-    pub restrictions: BTreeMap<FsType, MsFlags>,
+    pub flags: BTreeMap<FsType, MsFlags>,
     /// Whether the directory is that of kubelet's global mount, which serves all pods of a volume name.
     pub global: bool,
     /// Whether a person calls the driver by hand: the directory is not one of kubelet's.
@@ -47,10 +47,10 @@ pub struct Wish {
 impl Wish {
     /// The flags that the mount `row`, or a bind from it, is to have: the flags that it has, and those of this wish.
     /// Read-only is an exception: only the wish decides that.
-    pub fn restrictions(&self, row: &Row) -> MsFlags {
+    pub fn flags_of(&self, row: &Row) -> MsFlags {
         let fs = FsType::parse(&row.fs_type).ok();
-        let asked = fs.and_then(|fs| self.restrictions.get(&fs));
-        let mut flags = row.restrictions() | asked.copied().unwrap_or(MsFlags::empty());
+        let asked = fs.and_then(|fs| self.flags.get(&fs));
+        let mut flags = row.flags() | asked.copied().unwrap_or(MsFlags::empty());
         flags.set(MsFlags::MS_RDONLY, self.read_only);
         flags
     }

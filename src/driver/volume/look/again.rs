@@ -82,7 +82,7 @@ impl Look<'_> {
     /// Notes the kernel's count of writes, just before LVM is asked for the volume. It is a proof before mkfs, and a
     /// person's look does not lead to mkfs.
     pub(super) fn note_writes(&mut self) {
-        self.written = if self.asker.is_person {
+        self.written = if self.asker.is_person() {
             None
         } else {
             self.writes()

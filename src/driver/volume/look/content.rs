@@ -49,7 +49,7 @@ impl Look<'_> {
             return Ok(self.claimed(device));
         }
         // Opened exclusively: until it is closed, nobody can mount the device, swap on it or build a device on it.
-        let claim = match device.open(kernel, !self.asker.is_person) {
+        let claim = match device.open(kernel, !self.asker.is_person()) {
             Ok(file) => Arc::new(file),
             Err(e) if e.raw_os_error() == Some(EBUSY) => {
                 self.facts.openers = Some(self.openers(0)?);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use super::{Known, Look};
+use super::{Asker, Known, Look};
 use crate::fs;
 use crate::host::Host;
 use crate::lvm::{self, Group, GroupLeases, LeaseState, Record, Volume};
@@ -20,7 +20,12 @@ impl Look<'_> {
     /// Gets LVM's row of the volume, and the record of its origin. If this call has just activated the volume, first uses LVM's row from before that.
     pub(super) fn see_lvm(&mut self, wish: &Wish) {
         let kernel = self.subject.host.kernel;
-        let listed = self.asker.listed.filter(|_| self.facts.lvm.is_none());
+        let known_row = match self.asker {
+            Asker::Call {
+                before_activation, ..
+            } => before_activation.filter(|_| self.facts.lvm.is_none()),
+            Asker::Step | Asker::Person { .. } => None,
+        };
         let device = self.facts.device.clone();
         self.note_writes();
         // Facts that followed from an earlier answer are dropped.
@@ -28,11 +33,11 @@ impl Look<'_> {
         self.facts = Facts {
             device,
             uses: self.facts.uses.take(),
-            listed_inactive: listed.is_some(),
+            lvm_before_activation: known_row.is_some(),
             lvcreate_ended: self.facts.lvcreate_ended,
             ..Facts::of(self.subject.id, self.facts.now)
         };
-        self.facts.lvm = Some(match listed {
+        self.facts.lvm = Some(match known_row {
             Some(volume) => Lvm::Volume {
                 volume: Box::new(volume.clone()),
                 pool: None,
@@ -41,7 +46,7 @@ impl Look<'_> {
             None => self.ask_lvm(wish),
         });
         self.facts.origin = self.origin();
-        self.facts.outgrown = self.outgrown();
+        self.facts.larger_device = self.larger_device();
         // LVM suspends a volume to change it, and answers only after the change. So the volume may be resumed by now.
         let top = self.facts.top().cloned();
         if let (Some(top), Some(uses)) = (top, &mut self.facts.uses)
@@ -64,15 +69,15 @@ impl Look<'_> {
         }
     }
 
-    fn outgrown(&self) -> Option<Bytes> {
+    fn larger_device(&self) -> Option<Bytes> {
         let (volume, device) = (self.facts.volume()?, self.facts.device.as_ref()?);
-        outgrown(self.subject.host, volume, device)
+        larger_device(self.subject.host, volume, device)
     }
 
     /// Gets LVM's row of a volume after a decision that did not need the row.
     pub fn add_lvm(&mut self, wish: &Wish) {
         self.facts.lvm = Some(self.ask_lvm(wish));
-        self.facts.outgrown = self.outgrown();
+        self.facts.larger_device = self.larger_device();
     }
 
     /// Asks LVM for the volume and, unless it is only to be read, for its thin pool.
@@ -132,9 +137,10 @@ impl Look<'_> {
         // An earlier list does not tell whether a suspended volume has an unused table.
         let uses = self.facts.uses.as_ref();
         let is_suspended = uses.is_some_and(|uses| uses.suspended.is_some());
-        let known = self.asker.known.filter(|_| !is_suspended);
-        let listed = known.map(|known| known.volume(id)).transpose()?.flatten();
-        if let Some(volume) = listed {
+        let known = self.asker.known().filter(|_| !is_suspended);
+        if let Some(known) = known
+            && let Some(volume) = known.volume(id)?
+        {
             return Ok(lvm::Found::Volume(Box::new(volume.clone())));
         }
         lvm::find(self.subject.host, id)
@@ -184,7 +190,7 @@ impl Look<'_> {
     /// The device numbers of the disks of the volume's group. `None`: LVM does not tell.
     fn numbers_of_disks(&self) -> Option<BTreeSet<String>> {
         let Subject { host, id, .. } = self.subject;
-        let Some(known) = self.asker.known else {
+        let Some(known) = self.asker.known() else {
             return lvm::numbers_of_disks(host, id.vg()).ok();
         };
         let groups = known.groups.iter();
@@ -241,7 +247,7 @@ impl<'a> Known<'a> {
 
 /// The size of a volume's device, if it is larger than LVM's metadata says. If it seems so, asks LVM once more, since
 /// an lvextend may have ended meanwhile.
-pub fn outgrown(host: &Host, volume: &Volume, device: &Device) -> Option<Bytes> {
+pub fn larger_device(host: &Host, volume: &Volume, device: &Device) -> Option<Bytes> {
     let size = device.size(host.kernel).ok()?;
     let is_less = |volume: &Volume| volume.uuid == device.lv_uuid && volume.device_size() < size;
     let is_still = || match lvm::find(host, &volume.id) {

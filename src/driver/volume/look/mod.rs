@@ -10,7 +10,7 @@ mod settle;
 mod under_lock;
 mod uses;
 
-pub use self::lvm::outgrown;
+pub use self::lvm::larger_device;
 pub use under_lock::{HeldLocks, look_under_lock};
 
 use std::cell::Cell;
@@ -37,18 +37,53 @@ use crate::volume::kernel_tables::{swaps, volume_of};
 const MOMENT: Duration = Duration::from_millis(300);
 
 /// Who asks for a look, and the facts that are known before it.
-#[derive(Clone, Copy, Default)]
-pub struct Asker<'a> {
-    /// The call of kubelet that brings the volume up or grows it. `None`: no such call asks.
-    pub job: Option<&'a Job<'a>>,
-    /// LVM's row from just before this call activated the volume.
-    pub listed: Option<&'a Volume>,
-    /// Whether a person asks. Then the look claims no device, and does not wait for short-lived openers.
-    pub is_person: bool,
-    /// Whether the device is not to be read, though the next mount would read it.
-    pub unread: bool,
-    /// The lists of a person's command, made before this look.
-    pub known: Option<Known<'a>>,
+#[derive(Clone, Copy)]
+pub enum Asker<'a> {
+    /// A call of kubelet that brings the volume up or grows it.
+    Call {
+        job: &'a Job<'a>,
+        /// LVM's row from just before this call activated the volume.
+        before_activation: Option<&'a Volume>,
+    },
+    /// A step of a call. Its look is about the volume alone, and does not see what is mounted at the call's directory.
+    Step,
+    /// A person's command. Its look claims no device, and does not wait for short-lived openers.
+    Person {
+        /// The lists of the command, made before this look.
+        known: Option<Known<'a>>,
+        /// Whether the device is not to be read, though the next mount would read it.
+        unread: bool,
+    },
+}
+
+impl<'a> Asker<'a> {
+    fn job(&self) -> Option<&'a Job<'a>> {
+        match self {
+            Self::Call { job, .. } => Some(job),
+            Self::Step | Self::Person { .. } => None,
+        }
+    }
+
+    fn known(&self) -> Option<Known<'a>> {
+        match self {
+            Self::Person { known, .. } => *known,
+            Self::Call { .. } | Self::Step => None,
+        }
+    }
+
+    fn is_person(&self) -> bool {
+        matches!(self, Self::Person { .. })
+    }
+
+    fn leaves_unread(&self) -> bool {
+        matches!(self, Self::Person { unread: true, .. })
+    }
+
+    fn drop_lists(&mut self) {
+        if let Self::Person { known, .. } = self {
+            *known = None;
+        }
+    }
 }
 
 /// The kernel's tables, read once for a look at many volumes.
@@ -105,14 +140,16 @@ impl<'a> Look<'a> {
     pub fn begin(subject: Subject<'a>, asker: Asker<'a>) -> Self {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let mut facts = Facts::of(subject.id, now.as_secs());
-        let known_device = asker.known.and_then(|known| known.devices.get(subject.id));
+        let known_device = asker
+            .known()
+            .and_then(|known| known.devices.get(subject.id));
         let device = match known_device {
             Some(device) => Ok(Some(device.clone())),
             None => Device::find(subject.host.kernel, subject.id),
         };
         let is_its = device.and_then(|device| {
             facts.device = device;
-            match (asker.job, &facts.device) {
+            match (asker.job(), &facts.device) {
                 (Some(job), Some(device)) => require_same(job, device),
                 _ => Ok(()),
             }

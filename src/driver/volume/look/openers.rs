@@ -36,7 +36,7 @@ pub struct Openings {
 impl<'a> Look<'a> {
     /// A look at a volume that is to be closed or deactivated. `None`: somebody uses the volume.
     pub fn idle(subject: Subject<'a>) -> Result<Option<Self>> {
-        let mut seen = Self::begin(subject, Asker::default());
+        let mut seen = Self::begin(subject, Asker::Step);
         if let Some(why) = seen.facts.not_its_device {
             bail!("{why}");
         }
@@ -48,17 +48,18 @@ impl<'a> Look<'a> {
     /// Everyone who has the device open except this process, which has it open `own` times. A call waits up to
     /// 3 s for short-lived openers.
     pub(super) fn openers(&self, own: usize) -> Result<Openers> {
-        if let Some(known) = self.asker.known {
+        if let Some(known) = self.asker.known() {
             return self.openers_of(known.tables.openings(self.subject.host)?, own);
         }
         let volume = self.facts.volume();
         let is_recorded = volume.is_some_and(|volume| volume.record.made.is_some());
-        let is_person = self.asker.is_person;
+        let is_person = self.asker.is_person();
         self.wait_until(own, |openers| is_person || !openers.may_end(is_recorded))
     }
 
-    /// Everyone who has the device open, even read-only. Waits up to 3 s, since udev opens devices briefly.
-    pub fn users(&self) -> Result<Openers> {
+    /// Everyone who has the device open, even read-only, though nothing has it mounted here any more. Waits up to 3 s,
+    /// since udev opens devices briefly.
+    pub fn remaining_openers(&self) -> Result<Openers> {
         let is_mounted = self.facts.is_mounted_here();
         self.wait_until(0, |openers| is_mounted || !openers.may_end(false))
     }

@@ -29,16 +29,16 @@ impl Look<'_> {
                     }
                     Level::Content => {
                         self.facts.content =
-                            Some(self.content().unwrap_or_else(|error| failed(&error)));
+                            Some(self.content().unwrap_or_else(|error| unread(&error)));
                         self.see_astray();
                         self.see_stand_in();
                     }
-                    Level::Inside => match self.content_inside() {
+                    Level::Decrypted => match self.content_inside() {
                         Ok(inside) => {
-                            self.facts.inside = Some(inside);
+                            self.facts.decrypted = Some(inside);
                             self.see_astray();
                         }
-                        Err(error) => self.facts.content = Some(failed(&error)),
+                        Err(error) => self.facts.content = Some(unread(&error)),
                     },
                     Level::Room => self.look_for_room(wish),
                 },
@@ -48,6 +48,6 @@ impl Look<'_> {
     }
 }
 
-fn failed(error: &Error) -> Content {
+fn unread(error: &Error) -> Content {
     Content::Failed(format!("{error:#}"))
 }

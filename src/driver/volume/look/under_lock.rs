@@ -84,23 +84,23 @@ pub fn look_under_lock<'a>(
             }
             holding.hold_volume(kernel, device.target(), patience)?;
             // A call looks at everything again after the wait.
-            if asker.known.is_none() {
+            if asker.known().is_none() {
                 continue;
             }
         }
         // A person's lists may be old by now. If the device is to be read and is not the volume's any more, the lists
         // are dropped.
-        let has_lists = asker.known.is_some() && !asker.unread;
+        let has_lists = asker.known().is_some() && !asker.leaves_unread();
         if has_lists && is_to_be_read(&mut seen, wish)? && !seen.is_still_its_device() {
             *holding = HeldLocks::default();
-            asker.known = None;
+            asker.drop_lists();
             continue;
         }
         match with_locks(&mut seen, wish, patience, holding)? {
             Decision::Look(Level::Creation) => {
                 drop(lock::hold_group(kernel, subject.id.vg(), patience)?);
                 holding.lvcreate_ended = true;
-                asker.known = None;
+                asker.drop_lists();
             }
             decision => return Ok((seen, decision)),
         }
@@ -109,7 +109,7 @@ pub fn look_under_lock<'a>(
 
 /// Decides by the kernel's tables alone. `None`: the call needs a lock or more facts, or a person asks.
 fn decided_without_lock(seen: &mut Look, wish: &Wish) -> Result<Option<Decision>> {
-    if seen.asker.is_person {
+    if seen.asker.is_person() {
         return Ok(None);
     }
     let decision = seen.settle_up_to(Level::Uses, wish)?;
@@ -136,13 +136,13 @@ fn with_locks(
         holding.group = Some(lock::hold_group(kernel, vg, patience)?);
     }
     seen.facts.lvcreate_ended = holding.lvcreate_ended || holding.group.is_some();
-    let most = if seen.asker.unread {
+    let most = if seen.asker.leaves_unread() {
         Level::Lvm
-    } else if seen.asker.is_person || holding.group.is_some() {
+    } else if seen.asker.is_person() || holding.group.is_some() {
         Level::Room
     } else {
         // A call looks at the free space only under the group's lock.
-        Level::Inside
+        Level::Decrypted
     };
     seen.settle_up_to(most, wish)
 }

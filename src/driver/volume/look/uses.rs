@@ -21,7 +21,7 @@ impl Look<'_> {
         };
         let kernel = self.subject.host.kernel;
         let own;
-        let tables = if let Some(known) = self.asker.known {
+        let tables = if let Some(known) = self.asker.known() {
             known.tables
         } else {
             own = Tables::read(kernel)?;
@@ -57,7 +57,7 @@ impl Look<'_> {
             kernel.pause(MOMENT);
             uses.suspended = top.suspended(kernel);
         }
-        if let Some(job) = self.asker.job {
+        if let Some(job) = self.asker.job() {
             see_places(job, table, top, &mut uses)?;
         }
         if uses.there.is_none() && uses.suspended.is_none() {
@@ -71,7 +71,7 @@ impl Look<'_> {
     fn mounts(&self, table: &Table, rows: &[&Row]) -> Result<Vec<Mounted>> {
         let Subject { host, config, .. } = self.subject;
         let kernel = host.kernel;
-        let dir = self.asker.job.and_then(|job| job.dir);
+        let dir = self.asker.job().and_then(|job| job.dir);
         let own_global = match dir.map(KubeletPath::of) {
             Some(KubeletPath::Pod { global }) => mounted_at(kernel, &global)?,
             Some(KubeletPath::Global | KubeletPath::Other) | None => None,

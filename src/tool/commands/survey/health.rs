@@ -11,7 +11,7 @@ use driver::fs::Condition;
 use driver::host::Lack;
 use driver::lvm::{LeaseState, Volume};
 use driver::names::Bytes;
-use driver::volume::{Concern, Content, Device, Facts, Place, Reason, outgrown};
+use driver::volume::{Concern, Content, Device, Facts, Place, Reason};
 
 /// A volume, with the facts by which it is judged.
 #[allow(clippy::struct_excessive_bools)] // independent answers
@@ -199,8 +199,8 @@ impl Health {
 /// LVM, the device is compared here.
 fn larger_device(inventory: &Inventory, volume: &Volume, facts: Option<&Facts>) -> Option<Bytes> {
     match facts.filter(|facts| facts.lvm.is_some()) {
-        Some(facts) => facts.outgrown,
-        None => outgrown(inventory.host, volume, inventory.device(volume)?),
+        Some(facts) => facts.larger_device,
+        None => driver::volume::larger_device(inventory.host, volume, inventory.device(volume)?),
     }
 }
 

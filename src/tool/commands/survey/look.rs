@@ -44,11 +44,9 @@ pub struct SeenVolume {
 /// Looks at a volume as the next mount does, under the volume's lock. Changes nothing.
 pub fn look(subject: Subject, known: Option<Known>, request: Request) -> Result<SeenVolume> {
     let wish = wish(subject, request);
-    let asker = Asker {
-        is_person: true,
-        unread: request.unread,
+    let asker = Asker::Person {
         known,
-        ..Asker::default()
+        unread: request.unread,
     };
     let mut holding = HeldLocks::default();
     let (mut seen, mut decision) =
@@ -67,7 +65,7 @@ pub fn look(subject: Subject, known: Option<Known>, request: Request) -> Result<
         seen.add_lvm(&wish);
     }
     if request.users {
-        seen.facts.openers = Some(seen.users()?);
+        seen.facts.openers = Some(seen.remaining_openers()?);
     }
     Ok(SeenVolume {
         facts: seen.facts,

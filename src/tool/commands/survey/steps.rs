@@ -37,7 +37,9 @@ pub fn to_do(decision: &Decision) -> Vec<String> {
                     let again = uuid.as_ref().map_or("", |_| " again: it was stopped");
                     vec![format!("encrypt it{again}"), format!("make {fs}")]
                 }
-                Making::Inside => vec![format!("make {fs} inside, again: its mkfs was stopped")],
+                Making::InOpenLuks => {
+                    vec![format!("make {fs} inside, again: its mkfs was stopped")]
+                }
             };
             steps.push(format!("mount {fs}"));
             steps
@@ -83,7 +85,7 @@ pub fn found(facts: &Facts) -> Vec<String> {
         });
     }
     steps.extend(facts.content.as_ref().map(content_in_words));
-    let inside = facts.inside.as_ref();
+    let inside = facts.decrypted.as_ref();
     let inside = inside.map(|inside| content_in_words(&inside.content));
     steps.extend(inside.map(|inside| format!("inside: {inside}")));
     steps

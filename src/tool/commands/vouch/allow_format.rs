@@ -24,7 +24,7 @@ pub fn allow_format(host: &Writing, config: &Loaded, id: &LvId, yes: bool) -> Re
         let uuid = seen.facts.require_volume()?.uuid.clone();
         // Gives up the lock and the device before it asks: an answer may never come, and pods would wait for both.
         drop(seen);
-        if !confirmed(id, &Doubt::listed(&shown))? {
+        if !confirmed(id, &Doubt::in_words(&shown))? {
             bail!("{id} is left as it is");
         }
         seen = look()?;
@@ -42,7 +42,7 @@ pub fn allow_format(host: &Writing, config: &Loaded, id: &LvId, yes: bool) -> Re
             "The next mount formats {id} in any case: {given}. Nothing was changed.\n"
         )));
     };
-    let given_up = Doubt::listed(doubts);
+    let given_up = Doubt::in_words(doubts);
     let volume = seen.facts.require_volume()?;
     let tag = lvm::permission_tag(&Doubt::names(doubts), seen.facts.now);
     retag(host, &seen, &volume.record.setting(tag.clone()))?;

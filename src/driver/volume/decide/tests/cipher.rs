@@ -163,10 +163,10 @@ fn a_table_of_the_kernel_that_does_not_encrypt_the_volume_is_refused() {
     for (change, what) in cases {
         let mut facts = blank();
         encrypted_and_open(&mut facts);
-        change(&mut facts.inside.as_mut().unwrap().table);
+        change(&mut facts.decrypted.as_mut().unwrap().table);
         is_refused(&facts, what);
         // The same holds just after it was opened.
-        let (Some(Content::Luks(header)), Some(inside)) = (&facts.content, &facts.inside) else {
+        let (Some(Content::Luks(header)), Some(inside)) = (&facts.content, &facts.decrypted) else {
             unreachable!()
         };
         let below = facts.device.as_ref().map(|device| device.number);
@@ -185,7 +185,7 @@ fn a_table_of_the_kernel_that_does_not_encrypt_the_volume_is_refused() {
 fn a_volume_that_tells_its_disk_too_much_is_opened_anew_unless_it_is_used() {
     let mut facts = blank();
     encrypted_and_open(&mut facts);
-    let inside = facts.inside.as_mut().unwrap();
+    let inside = facts.decrypted.as_mut().unwrap();
     inside.table.options.push("allow_discards".into());
     assert_eq!(decide(&facts, &wish()), OPEN);
     let mut allowed = wish();
@@ -194,6 +194,6 @@ fn a_volume_that_tells_its_disk_too_much_is_opened_anew_unless_it_is_used() {
     let mut keyless = wish();
     keyless.has_key = false;
     assert_eq!(decide(&facts, &keyless), Decision::Refuse(Reason::NoKey));
-    facts.inside.as_mut().unwrap().content = Content::Claimed(None);
+    facts.decrypted.as_mut().unwrap().content = Content::Claimed(None);
     assert_ne!(decide(&facts, &wish()), OPEN);
 }

@@ -1,8 +1,8 @@
 //! Tests each rule of `decide`, all cases, and all messages.
 
+mod before_activation;
 mod cipher;
 mod encrypted;
-mod listed;
 mod messages;
 mod proof;
 mod sample;

@@ -116,7 +116,7 @@ fn of_an_open_volume_the_device_inside_is_on_top() {
     encrypted_and_open(&mut facts);
     let minor = facts.top().map(|device| device.number.minor);
     assert_eq!(minor, Some(2));
-    let inside = facts.inside.as_ref().map(|inside| &inside.content);
+    let inside = facts.decrypted.as_ref().map(|inside| &inside.content);
     assert_eq!(facts.top_content(), inside);
 }
 

@@ -58,7 +58,7 @@ pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
             };
             let making = record.making_in_luks();
             let is_its = making.is_some_and(|(_, uuid)| header.uuid.as_deref() == Some(uuid));
-            let is_blank = match facts.inside.as_ref().map(|inside| &inside.content) {
+            let is_blank = match facts.decrypted.as_ref().map(|inside| &inside.content) {
                 None => !header.has_keys(),
                 Some(Content::Blank { doubts, .. }) => {
                     has_its_header(facts) && !doubts.iter().any(is_of_somebody)

@@ -83,7 +83,7 @@ pub fn has_its_header(facts: &Facts) -> bool {
             && copies.all(|copy| is_its(copy) || is_older_without_keys(copy))
     };
     let is_so_in_kernel = facts
-        .inside
+        .decrypted
         .as_ref()
         .is_none_or(|inside| inside.table == table());
     let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());

@@ -22,7 +22,7 @@ use crate::volume::decide::reason::Word;
 use crate::volume::decide::rules::decide;
 use crate::volume::decide::uses::Uses;
 use crate::volume::decide::wish::{Purpose, Wish};
-use promises::{check, listed_inactive};
+use promises::{check, lvm_before_activation};
 use sights::*;
 
 /// All combinations of purpose, type, access and policy.
@@ -180,7 +180,7 @@ impl Cases {
                 matches!(
                     &decision,
                     Decision::Make {
-                        how: Making::Inside,
+                        how: Making::InOpenLuks,
                         ..
                     }
                 ),
@@ -190,7 +190,7 @@ impl Cases {
             }
             check(facts, wish, &decision);
             if facts.lvm.is_some() && !matches!(decision, Decision::Refuse(_)) {
-                listed_inactive(facts, wish);
+                lvm_before_activation(facts, wish);
             }
             return;
         };
@@ -255,13 +255,13 @@ impl Cases {
                 vec![seen(&|f| f.content = blank().content)]
             }
             Level::Content => self.with_content(facts, wish),
-            Level::Inside => {
+            Level::Decrypted => {
                 let all = self.contents.iter();
                 let all = all.filter(|content| !matches!(content, Content::Luks(_)));
                 let mut all: Vec<Facts> = all
                     .map(|content| {
                         seen(&|f| {
-                            f.inside = Some(Decrypted {
+                            f.decrypted = Some(Decrypted {
                                 content: content.clone(),
                                 table: table(),
                             });
@@ -275,7 +275,7 @@ impl Cases {
                 };
                 let plain = Content::Filesystem(found(FsType::Ext4));
                 all.push(seen(&|f| {
-                    f.inside = Some(Decrypted {
+                    f.decrypted = Some(Decrypted {
                         content: plain.clone(),
                         table: odd.clone(),
                     });

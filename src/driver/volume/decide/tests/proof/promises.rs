@@ -21,7 +21,7 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
     );
     // Space that LVM may have given to another volume is never written.
     let is_written = changes && !wish.read_only;
-    assert!(!is_written || facts.outgrown.is_none(), "{}", case());
+    assert!(!is_written || facts.larger_device.is_none(), "{}", case());
     // Neither is what a merge would undo.
     let is_undone = facts.volume().is_some_and(|volume| {
         volume.attr.starts_with('O') && volume.is_active() && !volume.merge_failed.is_empty()
@@ -64,7 +64,7 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
             assert_eq!(record.luks, None);
             let content = facts.content.as_ref();
             let can_be_opened = matches!(content, Some(Content::Luks(header)) if header.has_keys());
-            assert!(!can_be_opened && facts.inside.is_none(), "{}", case());
+            assert!(!can_be_opened && facts.decrypted.is_none(), "{}", case());
             let header = record.making_in_luks().map(|(_, uuid)| uuid);
             assert_eq!(header, uuid.as_deref(), "{}", case());
             assert!(wish.fs.is_none_or(|wanted| wanted == fs), "{}", case());
@@ -72,7 +72,7 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
         }
         Decision::Make {
             permit,
-            how: Making::Inside,
+            how: Making::InOpenLuks,
         } => {
             let fs = permit.fs();
             assert!(may_be_made(facts, wish), "{}", case());
@@ -82,7 +82,7 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
             assert!(record.made.is_none() && record.luks.is_none(), "{}", case());
             let mut more = facts.clone();
             if let Some(Content::Blank { doubts, .. }) =
-                more.inside.as_mut().map(|one| &mut one.content)
+                more.decrypted.as_mut().map(|one| &mut one.content)
             {
                 doubts.push(Doubt::Mark("one more".into()));
                 let decision = decide(&more, wish);
@@ -154,7 +154,7 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
         }
         Decision::Restrict { row, flags } => {
             assert!(is_as_wanted(row, facts, wish), "{}", case());
-            assert_eq!(*flags, wish.restrictions(row), "{}", case());
+            assert_eq!(*flags, wish.flags_of(row), "{}", case());
         }
         Decision::Ready if wish.purpose == Purpose::Device => {
             assert!(facts.device.is_some(), "{}", case());
@@ -165,7 +165,7 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
             let uses = facts.uses.as_ref().unwrap();
             if let Some(There::This(row)) = &uses.there {
                 assert!(is_as_wanted(row, facts, wish), "{}", case());
-                let is_restricted = wish.restrictions(row) == row.restrictions();
+                let is_restricted = wish.flags_of(row) == row.flags();
                 assert!(is_restricted, "{}", case());
             } else {
                 // The volume has a global mount under another name, from which the pods of this name are bound.
@@ -181,9 +181,9 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
 
 /// An answer of LVM from before this call activated the volume leads to one thing only: the mount of the recorded
 /// filesystem. It never leads to a refusal.
-pub fn listed_inactive(facts: &Facts, wish: &Wish) {
+pub fn lvm_before_activation(facts: &Facts, wish: &Wish) {
     let facts = Facts {
-        listed_inactive: true,
+        lvm_before_activation: true,
         ..facts.clone()
     };
     match decide(&facts, wish) {

@@ -174,7 +174,7 @@ pub const ODDITIES: [See; 38] = [
         f.locks = None;
     },
     |f| volume(f).open = true,
-    |f| f.outgrown = Some(Bytes::new(9 * GIB)),
+    |f| f.larger_device = Some(Bytes::new(9 * GIB)),
     |f| merging(f, "unknown"),
     |f| merging(f, "merge failed"),
     |f| volume(f).health = "failed".into(),

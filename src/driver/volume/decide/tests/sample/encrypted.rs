@@ -140,7 +140,7 @@ pub fn encrypted_and_open(facts: &mut Facts) {
 
 pub fn holds_inside(facts: &mut Facts, content: Content) {
     let table = table();
-    facts.inside = Some(Decrypted { content, table });
+    facts.decrypted = Some(Decrypted { content, table });
 }
 
 /// A call was killed during the mkfs inside, or somebody restored LVM's metadata of that moment. The volume is open.

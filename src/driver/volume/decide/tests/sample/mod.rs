@@ -71,7 +71,7 @@ pub fn wish() -> Wish {
         default_fs: FsType::Xfs,
         read_only: false,
         subvolume: false,
-        restrictions: BTreeMap::new(),
+        flags: BTreeMap::new(),
         global: false,
         by_hand: false,
         encrypted: None,

@@ -8,7 +8,7 @@ use crate::lvm::Volume;
 
 /// Keeps a decision, made by LVM's answer from before the activation, to mount the recorded filesystem or to look at
 /// another level. Replaces any other decision: LVM is asked again.
-pub fn by_listing(decision: Decision, facts: &Facts, wish: &Wish) -> Decision {
+pub fn by_lvm_before_activation(decision: Decision, facts: &Facts, wish: &Wish) -> Decision {
     let is_known = || {
         let volume = facts.volume();
         volume.is_some_and(|volume| is_known_inactive(volume, wish))
