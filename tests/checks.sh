@@ -92,7 +92,7 @@ mutants() {
     fi
     case ${1:-} in
         data) set -- src/driver/volume/decide/{content,facts,rules}.rs ;;
-        '') set -- 'src/driver/volume/decide/*.rs' src/driver/fs/{b*,s*}.rs src/driver/lvm/re*.rs src/driver/mount/table.rs src/driver/reply.rs 'src/driver/'{config,names,options}'/*.rs' ;;
+        '') set -- 'src/driver/volume/decide/*.rs' src/driver/fs/{b*,s*}.rs src/driver/lvm/re*.rs src/driver/mount/{row,table}.rs src/driver/reply.rs 'src/driver/'{config,names,options}'/*.rs' ;;
     esac
     mapfile -t files < <(printf -- '--file=%s\n' "$@")
     need_cargo_tool cargo-mutants 27.1.0

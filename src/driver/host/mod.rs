@@ -7,6 +7,8 @@
 mod close_last;
 mod command;
 pub mod config_file;
+mod devices;
+mod files;
 pub mod holders;
 mod kernel;
 mod kernel_log;
@@ -25,7 +27,8 @@ mod watched;
 
 pub use close_last::{CLOSE_LAST, close_last};
 pub use command::{Command, Effect, Node, Program};
-pub use kernel::{Kernel, at_most_a_mebibyte, leave_no_core, open_regular};
+pub use files::{at_most_a_mebibyte, open_regular};
+pub use kernel::{Kernel, leave_no_core};
 pub use kernel_log::{KernelLog, out_of_memory};
 pub use lock::Lock;
 pub use log::Log;

@@ -2,7 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::table::{Row, Table};
+use super::row::Row;
+use super::table::Table;
 use crate::host::Kernel;
 
 /// The kinds of directories on which volumes are mounted, by kubelet's layout. Source: kubelet's

@@ -9,7 +9,7 @@
 //! | before mkfs | [`Look::is_still_as_read`] | the device, its content, the kernel's count of writes, who has it open | one read by the child, one dmsetup |
 //! | before the mount, if the look began more than [`LONG`] ago | [`Look::is_still_free`] | mounts and devices on top; after [`LONG`] also who has the device open | the kernel's tables; one dmsetup |
 //!
-//! After the mount, `mount/change.rs` compares the mounted filesystem with the decided one.
+//! After the mount, `mount/mounted.rs` compares the mounted filesystem with the decided one.
 
 use std::time::{Duration, Instant};
 
