@@ -4,10 +4,12 @@
 mod act;
 mod decide;
 mod device;
+mod inside;
 mod job;
 mod kernel_tables;
 pub mod lock;
 mod look;
+mod mounted_filesystem;
 mod step;
 mod subject;
 
@@ -20,7 +22,8 @@ pub use decide::{
     first_command, not_active, require_header, require_lease, require_opened, require_well, users,
     what_helps, wider,
 };
-pub use device::{Device, Inside};
+pub use device::Device;
+pub use inside::Inside;
 pub(crate) use job::Job;
 pub use kernel_tables::{all_inside, volume_of};
 pub use look::{Asker, HeldLocks, Known, Tables, larger_device, look_under_lock};

@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::{Context, Error, Result, bail};
 use nix::libc::{EINVAL, ENOENT, ESTALE};
 
-use super::encrypted::{self, close};
+use super::close::close;
+use super::encrypted;
 use super::first_mount::first_mount;
 use super::make::make;
 use super::release::{LONGEST_LOOK, give_up};

@@ -16,9 +16,10 @@ use crate::options::MountOptions;
 use crate::volume::decide::{
     Elsewhere, Grow, May, Mount, Place, Reason, Refusal, State, look_at_disks, writable_again,
 };
-use crate::volume::device::{Device, Failure, Pinned, is_shut_down};
+use crate::volume::device::{Device, Pinned};
 use crate::volume::job::Job;
 use crate::volume::look::Look;
+use crate::volume::mounted_filesystem::{Failure, is_shut_down};
 use crate::volume::step::Step;
 use crate::volume::subject::Subject;
 

@@ -2,17 +2,17 @@
 
 use anyhow::{Context, Result, bail};
 
-use super::encrypted::{require_filled, require_fit};
 use super::grow_filesystem::grow_filesystem;
+use super::grow_inside::{grow_inside, require_filled, require_fit};
 use super::release::give_up;
-use crate::crypt;
 use crate::fs::{self, Family};
 use crate::host::{Host, Lock};
 use crate::lvm::{self, Larger};
 use crate::mount::Row;
 use crate::names::{Bytes, FsType, Shown};
 use crate::volume::decide::{Decision, Facts, Ground, Uses, wider};
-use crate::volume::device::{Device, Inside, Pinned};
+use crate::volume::device::{Device, Pinned};
+use crate::volume::inside::Inside;
 use crate::volume::job::Job;
 use crate::volume::look::HeldLocks;
 use crate::volume::step::Step;
@@ -131,19 +131,6 @@ fn extend(job: &Job, facts: &Facts, device: &Device, size: Bytes, lock: &Lock) -
         );
     }
     Ok(())
-}
-
-/// Makes the device inside an encrypted volume as large as the volume is, less its header.
-fn grow_inside(subject: Subject, inside: &Device, lock: &Lock) -> Result<()> {
-    let Subject { host, id, .. } = subject;
-    let name = &crypt::name_of(&inside.lv_uuid);
-    crypt::resize(host, id.vg(), (name, inside.number), lock)
-        .with_context(|| {
-            format!(
-                "growing what is inside the encrypted volume {id}; if somebody opened that by hand, end its pods: the \
-                 next mount opens it so that it can grow, and grows it"
-            )
-        })
 }
 
 /// Grows the filesystem through a writable mount: the mount at the call's directory, or else another. If the filesystem

@@ -3,7 +3,8 @@
 
 use anyhow::{Context, Error, Result, bail};
 
-use super::encrypted::{self, CHOOSING, NewHeader};
+use super::encrypted;
+use super::passphrase::{CHOOSING, NewHeader};
 use crate::crypt::HEADER_SIZE;
 use crate::failed_step::{FailedStep, has_own_words};
 use crate::fs::{self, Family};

@@ -2,18 +2,21 @@
 //! under the volume's lock, and looks again after each wait.
 
 mod bring_up;
+mod close;
 mod conduct;
 mod encrypted;
 mod first_mount;
 mod grow;
 mod grow_filesystem;
+mod grow_inside;
 mod make;
+mod passphrase;
 mod release;
 mod take_down;
 mod volume_name;
 
 pub use bring_up::bring_up;
-pub use encrypted::close_leftovers;
+pub use close::close_leftovers;
 pub use grow::grow;
 pub use release::{give_up, release_named};
 pub use take_down::{clear_global, let_go, take_off};

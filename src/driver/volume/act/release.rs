@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use super::encrypted::close_unused;
+use super::close::close_unused;
 use crate::config::Config;
 use crate::host::{Host, Lock};
 use crate::lvm::{self, GroupLeases, LeaseState, Volume};

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
+use super::close::close;
 use super::conduct::ensure_not_suspended;
-use super::encrypted::close;
 use super::release::{LONGEST_LOOK, release};
 use crate::config::Config;
 use crate::host::Host;

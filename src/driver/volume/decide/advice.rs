@@ -13,7 +13,7 @@ use crate::host::holders::name_them;
 use crate::host::own_name;
 use crate::lvm::{Holder, ReadOnlyBy};
 use crate::names::{Bytes, FsType, LvId, Shown};
-use crate::volume::device::Failure;
+use crate::volume::mounted_filesystem::Failure;
 
 /// The option with which LVM adds a disk to a group whose disks have sectors of another size.
 const MIXED: &str = "--config devices/allow_mixed_block_sizes=1 ";

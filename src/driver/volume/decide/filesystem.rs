@@ -12,7 +12,7 @@ use super::well::{flaw, require_exactly_well};
 use super::wish::{Purpose, Wish};
 use crate::lvm::{Unfinished, Volume};
 use crate::names::{Bytes, Filesystem, FsType};
-use crate::volume::device::Failure;
+use crate::volume::mounted_filesystem::Failure;
 
 /// A filesystem that leaves at least this many bytes of its device unused is to be grown. Alignment leaves less than
 /// this. An ext leaves more if its last group would be too small: then its tool runs in vain at a first mount.

@@ -12,7 +12,7 @@ use crate::fs::Backup;
 use crate::host::holders::Opener;
 use crate::lvm::{Holder, ReadOnlyBy};
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, LvName};
-use crate::volume::device::Failure;
+use crate::volume::mounted_filesystem::Failure;
 
 /// The space that a volume needs in its group.
 #[derive(Debug, Clone, PartialEq)]

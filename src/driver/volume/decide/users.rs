@@ -7,7 +7,7 @@ use super::reason::Reason;
 use super::uses::{Elsewhere, LoopDevice, Mounted, Uses};
 use crate::crypt::Unlocked;
 use crate::host::holders::Opener;
-use crate::volume::device::Inside;
+use crate::volume::inside::Inside;
 
 /// A user of a volume. The rules decide which users matter; the [`Reason`] of the same name has the message.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,7 +7,8 @@ use crate::crypt::Unlocked;
 use crate::host::holders::Opener;
 use crate::mount::Row;
 use crate::names::{Foreign, Shown};
-use crate::volume::device::{Failure, Inside};
+use crate::volume::inside::Inside;
+use crate::volume::mounted_filesystem::Failure;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Uses {

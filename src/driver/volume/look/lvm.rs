@@ -1,23 +1,18 @@
-//! Asks LVM for a volume, with its pool, its group and its lock of lvmlockd.
+//! Asks LVM for a volume, with its pool and its group.
 
-use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use anyhow::Result;
 
-use anyhow::{Result, bail};
-
-use super::{Asker, Known, Look};
-use crate::fs;
+use super::{Asker, Look};
 use crate::host::Host;
-use crate::lvm::{self, Group, GroupLeases, LeaseState, Record, Volume};
+use crate::lvm::{self, Record, Volume};
 use crate::names::{Bytes, LvId, LvName};
-use crate::volume::decide::{Content, Facts, Lvm, Pool, Room, Wish};
+use crate::volume::decide::{Facts, Lvm, Pool, Room, Wish};
 use crate::volume::device::Device;
 use crate::volume::subject::Subject;
 
 impl Look<'_> {
-    /// Gets LVM's row of the volume, and the record of its origin. If this call has just activated the volume, first uses LVM's row from before that.
+    /// Gets LVM's row of the volume, and the record of its origin. If this call has just activated the volume, first uses
+    /// LVM's row from before that.
     pub(super) fn see_lvm(&mut self, wish: &Wish) {
         let kernel = self.subject.host.kernel;
         let known_row = match self.asker {
@@ -144,104 +139,6 @@ impl Look<'_> {
             return Ok(lvm::Found::Volume(Box::new(volume.clone())));
         }
         lvm::find(self.subject.host, id)
-    }
-
-    /// The state of the volume's lock, or of the group's locks if the volume does not exist.
-    pub(super) fn locks(&self) -> LeaseState {
-        let Subject { host, config, id } = self.subject;
-        let lock = self.facts.volume().and_then(|volume| volume.lock.as_ref());
-        GroupLeases::ask(host, id.vg(), config.limits.query).of(lock)
-    }
-
-    /// Looks for disks that the device is on, and that LVM's metadata does not have. Does so only if the device cannot
-    /// be read or LVM has printed a warning. Does nothing if LVM calls the volume partial, since LVM itself then misses
-    /// a disk.
-    pub(super) fn see_astray(&mut self) {
-        let (kernel, facts) = (self.subject.host.kernel, &self.facts);
-        let is_unreadable = matches!(facts.top_content(), Some(Content::Unreadable { .. }));
-        let (Some(volume), Some(device)) = (facts.volume(), &facts.device) else {
-            return;
-        };
-        if volume.health.contains("partial") || !is_unreadable && !volume.warned {
-            return;
-        }
-        let mapped = lvm::Mapped::of(device.number);
-        let images = is_unreadable || volume.is_raid0();
-        let known = self.numbers_of_disks();
-        let mut astray = match known {
-            Some(known) if !known.is_empty() => lvm::astray(kernel, &known, &mapped, images),
-            _ => return,
-        };
-        // If the volume was activated on one path of a multipath device, the path is as good as that device. So only a
-        // dead disk counts.
-        if !is_unreadable {
-            astray.retain(|disk| self.is_dead(disk));
-        }
-        self.facts.astray = astray;
-    }
-
-    /// Looks for a device that stands in for a disk which was away when the volume was activated.
-    pub(super) fn see_stand_in(&mut self) {
-        let device = self.facts.device.as_ref();
-        let mapped = device.map(|device| lvm::Mapped::of(device.number));
-        self.facts.stand_in = mapped.and_then(|mapped| mapped.stand_in(self.subject.host.kernel));
-    }
-
-    /// The device numbers of the disks of the volume's group. `None`: LVM does not tell.
-    fn numbers_of_disks(&self) -> Option<BTreeSet<String>> {
-        let Subject { host, id, .. } = self.subject;
-        let Some(known) = self.asker.known() else {
-            return lvm::numbers_of_disks(host, id.vg()).ok();
-        };
-        let groups = known.groups.iter();
-        let groups = groups.filter(|group| group.name == id.vg().as_str());
-        let disks = groups.flat_map(|group| &group.disks);
-        let numbers = disks.filter_map(|disk| host.kernel.device_number(&disk.path).ok()?);
-        Some(numbers.map(|number| number.to_string()).collect())
-    }
-
-    /// Whether this disk, by its name in /dev, is gone or cannot be read.
-    fn is_dead(&self, disk: &str) -> bool {
-        let host = self.subject.host;
-        let path = Path::new("/dev").join(disk);
-        let Ok(Some(number)) = host.kernel.device_number(&path) else {
-            return true;
-        };
-        let Ok(file) = host.kernel.open_device(&path, number, false) else {
-            return true;
-        };
-        fs::superblock_of(host, (&Arc::new(file), &path)).is_err()
-    }
-
-    /// Asks which node has the volume, and notes the answer in the facts. Waits up to `limit` for the answer, since
-    /// sanlock's disk may hang.
-    pub fn note_holder(&mut self, limit: Duration) {
-        let Subject { host, config, id } = self.subject;
-        let limit = limit.min(config.limits.query);
-        let lock = self
-            .facts
-            .volume()
-            .and_then(|volume| lvm::lock_of(host, volume));
-        let holder = lock.and_then(|lock| lvm::holder(host, id.vg(), &lock, limit));
-        if holder.is_some() {
-            self.facts.locks = Some(LeaseState::Elsewhere(holder));
-        }
-    }
-}
-
-impl<'a> Known<'a> {
-    /// LVM's row of a volume, taken from the list. `None`: it is not in the list.
-    fn volume(&self, id: &LvId) -> Result<Option<&'a Volume>> {
-        let is_its = |group: &&Group| group.name == id.vg().as_str();
-        let number = self.groups.iter().filter(is_its).count();
-        if number > 1 {
-            bail!("{}", lvm::twins(id.vg(), number));
-        }
-        let group = self.groups.iter().find(is_its);
-        if group.is_some_and(|group| group.exported) {
-            bail!("{}", lvm::exported(id.vg()));
-        }
-        Ok(Volume::among(self.volumes, id))
     }
 }
 

@@ -3,35 +3,37 @@
 
 mod again;
 mod content;
+mod disks;
+mod elsewhere;
 mod ground;
+mod known;
+mod leases;
 mod lvm;
 mod openers;
+mod openings;
 mod settle;
 mod under_lock;
 mod uses;
 
 pub use self::lvm::larger_device;
+pub use known::{Known, Tables};
 pub use under_lock::{HeldLocks, look_under_lock};
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Result, bail};
 
-use self::openers::Openings;
 use super::job::Job;
 use super::subject::Subject;
-use crate::host::{DeviceNumber, Host, Kernel};
-use crate::lvm::{Group, Volume};
-use crate::mount::Table;
+use crate::lvm::Volume;
 use crate::names::{LvId, ObjectName};
 use crate::volume::decide::{Facts, same_name_advice};
 use crate::volume::device::Device;
-use crate::volume::kernel_tables::{swaps, volume_of};
+use crate::volume::kernel_tables::volume_of;
 
 /// LVM keeps a volume suspended for less than this time.
 const MOMENT: Duration = Duration::from_millis(300);
@@ -84,42 +86,6 @@ impl<'a> Asker<'a> {
             *known = None;
         }
     }
-}
-
-/// The kernel's tables, read once for a look at many volumes.
-pub struct Tables {
-    pub mounts: Table,
-    swaps: Vec<DeviceNumber>,
-    /// Read when LVM says for the first time that some volume is open.
-    openings: OnceLock<Openings>,
-}
-
-impl Tables {
-    pub fn read(kernel: &Kernel) -> Result<Self> {
-        Ok(Self {
-            mounts: Table::read(kernel)?,
-            swaps: swaps(kernel),
-            openings: OnceLock::new(),
-        })
-    }
-
-    fn openings(&self, host: &Host) -> Result<&Openings> {
-        if let Some(openings) = self.openings.get() {
-            return Ok(openings);
-        }
-        let read = Openings::read(host, None)?;
-        Ok(self.openings.get_or_init(|| read))
-    }
-}
-
-/// Lists of all volumes, groups and devices, made once for many looks.
-#[derive(Clone, Copy)]
-pub struct Known<'a> {
-    pub volumes: &'a [Volume],
-    pub groups: &'a [Group],
-    /// Devices of the active volumes.
-    pub devices: &'a BTreeMap<LvId, Device>,
-    pub tables: &'a Tables,
 }
 
 pub struct Look<'a> {

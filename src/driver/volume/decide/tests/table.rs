@@ -13,7 +13,7 @@ use crate::volume::decide::rules::decide;
 use crate::volume::decide::states::{Help, May};
 use crate::volume::decide::uses::{Place, There};
 use crate::volume::decide::wish::Purpose;
-use crate::volume::device::Failure;
+use crate::volume::mounted_filesystem::Failure;
 
 use Decision::{Activate, Bind, Extend, Look, Ready, Refuse, Restrict, Resume};
 use FsType::{Btrfs, Ext2, Ext3, Ext4, Xfs};

@@ -12,7 +12,7 @@ use crate::volume::decide::reason::{Flaw, Needed, Reason};
 use crate::volume::decide::states::{Help, May, State};
 use crate::volume::decide::tests::sample::{data_at, filesystem};
 use crate::volume::decide::uses::{Elsewhere, Occupied, Place};
-use crate::volume::device::Failure;
+use crate::volume::mounted_filesystem::Failure;
 
 /// A sample of each message, in the order of the reasons. `text` can change each text in a sample. Each value contains
 /// a 7 or is a type of filesystem, so that [`super::beginning`] recognises it.

@@ -7,7 +7,7 @@ use crate::mount::Row;
 use crate::volume::decide::facts::{Content, Facts, Lvm, Pool};
 use crate::volume::decide::uses::Mounted;
 use crate::volume::decide::wish::Wish;
-use crate::volume::device::Failure;
+use crate::volume::mounted_filesystem::Failure;
 
 /// The mounted filesystem is the one that the pod asks for, even if it was mounted for another pod.
 pub fn is_as_wanted(row: &Row, facts: &Facts, wish: &Wish) -> bool {

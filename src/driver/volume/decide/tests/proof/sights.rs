@@ -6,7 +6,7 @@ use crate::names::{Bytes, FsType, LvUuid, Shown};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Content, Facts, FilesystemState, Ground, Lvm, Pool};
 use crate::volume::decide::uses::{Elsewhere, Occupied, Openers, There};
-use crate::volume::device::Failure;
+use crate::volume::mounted_filesystem::Failure;
 
 /// A change of the facts about a blank and active volume that nobody uses.
 pub type See = fn(&mut Facts);

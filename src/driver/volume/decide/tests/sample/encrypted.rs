@@ -9,7 +9,7 @@ use crate::names::FsType;
 use crate::volume::decide::decision::Decision;
 use crate::volume::decide::facts::{Content, Decrypted, Facts, Lvm};
 use crate::volume::decide::wish::Wish;
-use crate::volume::device::Inside;
+use crate::volume::inside::Inside;
 
 use super::*;
 

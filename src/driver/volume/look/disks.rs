@@ -1,0 +1,73 @@
+//! Looks at the disks that a volume's device is on, if they may not be those of its group any more.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Look;
+use crate::fs;
+use crate::lvm;
+use crate::volume::decide::Content;
+use crate::volume::subject::Subject;
+
+impl Look<'_> {
+    /// Looks for disks that the device is on, and that LVM's metadata does not have. Does so only if the device cannot
+    /// be read or LVM has printed a warning. Does nothing if LVM calls the volume partial, since LVM itself then misses
+    /// a disk.
+    pub(super) fn see_astray(&mut self) {
+        let (kernel, facts) = (self.subject.host.kernel, &self.facts);
+        let is_unreadable = matches!(facts.top_content(), Some(Content::Unreadable { .. }));
+        let (Some(volume), Some(device)) = (facts.volume(), &facts.device) else {
+            return;
+        };
+        if volume.health.contains("partial") || !is_unreadable && !volume.warned {
+            return;
+        }
+        let mapped = lvm::Mapped::of(device.number);
+        let images = is_unreadable || volume.is_raid0();
+        let known = self.numbers_of_disks();
+        let mut astray = match known {
+            Some(known) if !known.is_empty() => lvm::astray(kernel, &known, &mapped, images),
+            _ => return,
+        };
+        // If the volume was activated on one path of a multipath device, the path is as good as that device. So only a
+        // dead disk counts.
+        if !is_unreadable {
+            astray.retain(|disk| self.is_dead(disk));
+        }
+        self.facts.astray = astray;
+    }
+
+    /// Looks for a device that stands in for a disk which was away when the volume was activated.
+    pub(super) fn see_stand_in(&mut self) {
+        let device = self.facts.device.as_ref();
+        let mapped = device.map(|device| lvm::Mapped::of(device.number));
+        self.facts.stand_in = mapped.and_then(|mapped| mapped.stand_in(self.subject.host.kernel));
+    }
+
+    /// The device numbers of the disks of the volume's group. `None`: LVM does not tell.
+    fn numbers_of_disks(&self) -> Option<BTreeSet<String>> {
+        let Subject { host, id, .. } = self.subject;
+        let Some(known) = self.asker.known() else {
+            return lvm::numbers_of_disks(host, id.vg()).ok();
+        };
+        let groups = known.groups.iter();
+        let groups = groups.filter(|group| group.name == id.vg().as_str());
+        let disks = groups.flat_map(|group| &group.disks);
+        let numbers = disks.filter_map(|disk| host.kernel.device_number(&disk.path).ok()?);
+        Some(numbers.map(|number| number.to_string()).collect())
+    }
+
+    /// Whether this disk, by its name in /dev, is gone or cannot be read.
+    fn is_dead(&self, disk: &str) -> bool {
+        let host = self.subject.host;
+        let path = Path::new("/dev").join(disk);
+        let Ok(Some(number)) = host.kernel.device_number(&path) else {
+            return true;
+        };
+        let Ok(file) = host.kernel.open_device(&path, number, false) else {
+            return true;
+        };
+        fs::superblock_of(host, (&Arc::new(file), &path)).is_err()
+    }
+}

@@ -1,0 +1,158 @@
+//! The device-mapper devices and who has them open, read once for one volume or for many.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, bail};
+
+use super::elsewhere::elsewhere;
+use crate::config::Config;
+use crate::host::holders::{self, Nodes, Opener};
+use crate::host::{Command, DeviceNumber, Host, Kernel};
+use crate::volume::decide::{LoopDevice, Openers};
+use crate::volume::device::Device;
+
+/// The device-mapper devices and who has them open, read once for one volume or for many.
+pub struct Openings {
+    /// How often each device is open. Source: dmsetup(8), `-o open`.
+    counts: Vec<(DeviceNumber, usize)>,
+    /// The processes that have devices open by a node in /dev. Read only when a device is open more often than its
+    /// mounts and loop devices explain.
+    in_dev: OnceLock<Vec<(DeviceNumber, Opener)>>,
+    /// The processes that have devices open by any node. Read only when [`Self::in_dev`] does not explain all.
+    anywhere: OnceLock<Vec<(DeviceNumber, Opener)>>,
+    loops: Vec<(LoopDevice, DeviceNumber)>,
+}
+
+impl Openings {
+    /// Reads the openings of one device, or of all.
+    pub fn read(host: &Host, of: Option<DeviceNumber>) -> Result<Self> {
+        Ok(Self {
+            counts: counts(host, of)?,
+            in_dev: OnceLock::new(),
+            anywhere: OnceLock::new(),
+            loops: loops_over_devices(host.kernel),
+        })
+    }
+
+    /// Everyone who has this device open except this process, which has it open `own` times. `mounted`: this
+    /// mount namespace has it mounted.
+    pub fn of(
+        &self,
+        kernel: &Kernel,
+        config: &Config,
+        device: &Device,
+        mounted: bool,
+        own: usize,
+    ) -> Result<Openers> {
+        let count = self
+            .counts
+            .iter()
+            .find(|(number, _)| *number == device.number);
+        let (_, count) = count.with_context(|| format!("dmsetup does not list {}", device.id))?;
+        // The count includes every user, also a mount. If only this process has the device open, no search is needed.
+        if *count <= own {
+            return Ok(Openers::default());
+        }
+        let loops = self
+            .loops
+            .iter()
+            .filter(|(_, below)| *below == device.number);
+        let loops: Vec<LoopDevice> = loops.map(|(one, _)| one.clone()).collect();
+        let elsewhere = elsewhere(kernel, config, device, mounted);
+        let has_filesystem = device.has_filesystem(kernel);
+        // However often a device is mounted, the kernel has it open once.
+        let is_mounted = mounted || has_filesystem || !elsewhere.is_empty();
+        let seen = [loops.len(), usize::from(is_mounted), own];
+        let others = count.saturating_sub(seen.iter().sum());
+        let processes = if others > 0 {
+            self.processes(kernel, device, others)
+        } else {
+            Vec::new()
+        };
+        if kernel.stopping() {
+            bail!(
+                "the driver was told to stop while it looked who has {} open",
+                device.id
+            );
+        }
+        let unseen = others.saturating_sub(processes.len());
+        Ok(Openers {
+            processes: writers_first(processes),
+            loops,
+            elsewhere,
+            has_filesystem,
+            has_errors: has_filesystem && device.has_ext_errors(kernel) == Some(true),
+            unseen,
+        })
+    }
+
+    /// The processes that have a device open, once for each descriptor. `most`: how often the device is open.
+    fn processes(&self, kernel: &Kernel, device: &Device, most: usize) -> Vec<Opener> {
+        let of_device = |files: &[(DeviceNumber, Opener)]| -> Vec<Opener> {
+            let files = files.iter().filter(|(number, _)| *number == device.number);
+            files.map(|(_, opener)| opener.clone()).collect()
+        };
+        let find = |nodes| holders::of_devices(kernel, nodes);
+        let in_dev = of_device(self.in_dev.get_or_init(|| find(Nodes::InDev)));
+        if in_dev.len() >= most {
+            return in_dev;
+        }
+        let anywhere = of_device(self.anywhere.get_or_init(|| find(Nodes::Anywhere)));
+        // The search of more files may have had no time for all of them.
+        if anywhere.len() > in_dev.len() {
+            anywhere
+        } else {
+            in_dev
+        }
+    }
+}
+
+/// Each process once. Writers come first, since a message names only the first ones.
+fn writers_first(mut openings: Vec<Opener>) -> Vec<Opener> {
+    openings.sort_by_key(|opener| (!opener.writes, opener.pid));
+    openings.dedup_by_key(|opener| opener.pid);
+    openings
+}
+
+fn counts(host: &Host, of: Option<DeviceNumber>) -> Result<Vec<(DeviceNumber, usize)>> {
+    let mut command = Command::reads("dmsetup", host.limits.query)
+        .args(["info", "--columns", "--noheadings", "--separator", ":"])
+        .args(["-o", "major,minor,open"]);
+    command = match of {
+        Some(DeviceNumber { major, minor }) => command.args([
+            "--major".to_owned(),
+            major.to_string(),
+            "--minor".to_owned(),
+            minor.to_string(),
+        ]),
+        // Exit code 1 is accepted: a device may vanish while dmsetup asks for all of them.
+        None => command.accept(&[0, 1]),
+    };
+    let output = host.run(&command);
+    let output = output.context("asking device-mapper who has the device open")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let row = |line: &str| {
+        let (number, count) = line.trim().rsplit_once(':')?;
+        Some((number.parse().ok()?, count.parse().ok()?))
+    };
+    Ok(text.lines().filter_map(row).collect())
+}
+
+/// Loop devices over block devices, each with its backing device. The kernel gives only the path that was used at
+/// setup. In this mount namespace, the path may name another device.
+fn loops_over_devices(kernel: &Kernel) -> Vec<(LoopDevice, DeviceNumber)> {
+    let block = Path::new("/sys/block");
+    let mut names = kernel.list(block).unwrap_or_default();
+    names.retain(|name| name.starts_with("loop"));
+    let over = |name: String| {
+        // A loop device without a backing file has no such file.
+        let file = kernel.read(&block.join(&name).join("loop/backing_file"));
+        let file = file.ok()?;
+        let number = kernel.device_number(Path::new(file.trim_end_matches('\n')));
+        let ro = kernel.read(&block.join(&name).join("ro"));
+        let writes = ro.map_or(true, |ro| ro.trim_end() == "0");
+        Some((LoopDevice { name, writes }, number.ok()??))
+    };
+    names.into_iter().filter_map(over).collect()
+}
