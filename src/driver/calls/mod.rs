@@ -91,20 +91,17 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
         ("detach", [volume, node]) => attach::detach(host, config, volume, node),
         ("expandfs", [json, _, dir, new, _old]) | ("expandvolume", [json, dir, new, _old]) => {
             let (options, dir) = (options(json)?, directory(dir)?);
-            let size = new
-                .parse()
-                .map_err(|_| anyhow!("the new size is not a number of bytes"))?;
-            let config = config_of(config)?;
-            expand::run(&Job::to_grow(
-                host,
-                config,
-                &options,
-                &dir,
-                Bytes::new(size),
-            ))
+            let (size, config) = (bytes(new)?, config_of(config)?);
+            expand::run(&Job::to_grow(host, config, &options, &dir, size))
         }
         (name, words) => not_understood(name, words.len()),
     }
+}
+
+fn bytes(text: &str) -> Result<Bytes> {
+    let size = text.parse();
+    let size = size.map_err(|_| anyhow!("the new size is not a number of bytes"))?;
+    Ok(Bytes::new(size))
 }
 
 /// Answers a call-out that the driver does not have, or one with too few or too many words.

@@ -96,6 +96,24 @@ pub struct DmTable {
     pub options: Vec<String>,
 }
 
+/// The unit of a table's numbers, in bytes.
+const SECTOR: u64 = 512;
+
+impl DmTable {
+    /// The table of a device that is not encrypted as the driver does.
+    fn none() -> Self {
+        Self {
+            target: "no crypt".to_owned(),
+            cipher: String::new(),
+            has_key: false,
+            below: None,
+            offset: None,
+            sector_size: SECTOR,
+            options: Vec::new(),
+        }
+    }
+}
+
 /// Options that change only the speed: see [`DmTable::options`].
 const OF_SPEED: [&str; 5] = [
     "same_cpu_crypt",
@@ -117,16 +135,6 @@ pub fn table_of(host: &Host, device: DeviceNumber) -> Result<DmTable> {
 
 /// Parses the output of dmsetup: `start length crypt cipher key iv_offset device offset [number options…]`.
 fn parse(text: &str) -> DmTable {
-    const SECTOR: u64 = 512;
-    let none = DmTable {
-        target: "no crypt".to_owned(),
-        cipher: String::new(),
-        has_key: false,
-        below: None,
-        offset: None,
-        sector_size: SECTOR,
-        options: Vec::new(),
-    };
     let words: Vec<&str> = text.split_whitespace().collect();
     let [
         _,
@@ -140,10 +148,10 @@ fn parse(text: &str) -> DmTable {
         ref options @ ..,
     ] = *words
     else {
-        return none;
+        return DmTable::none();
     };
     if text.trim_end().lines().count() != 1 {
-        return none;
+        return DmTable::none();
     }
     let offset: Option<u64> = offset.parse().ok().filter(|_| iv_offset == "0");
     let mut table = DmTable {
@@ -152,14 +160,11 @@ fn parse(text: &str) -> DmTable {
         has_key: key != "-",
         below: below.parse().ok(),
         offset: offset.and_then(|sectors| sectors.checked_mul(SECTOR)),
-        ..none
+        ..DmTable::none()
     };
     // The first word is the number of options.
-    for option in options
-        .iter()
-        .skip(1)
-        .filter(|option| !OF_SPEED.contains(option))
-    {
+    let options = options.iter().skip(1);
+    for option in options.filter(|option| !OF_SPEED.contains(option)) {
         match option.strip_prefix("sector_size:").map(str::parse) {
             Some(Ok(size)) => table.sector_size = size,
             Some(Err(_)) | None => table.options.push((*option).to_owned()),

@@ -141,16 +141,25 @@ pub fn open(
     let command = with_passphrase(command, passphrase)?;
     match host.run(&command.device(node).operand(name)) {
         Ok(_) => Ok(()),
-        Err(ToolError::Failed {
+        Err(error) => Err(not_opened(host, closed, source, error)),
+    }
+}
+
+/// The error of a volume that cryptsetup has not opened, with what helps. `source`: see [`open`].
+fn not_opened(host: &Host, closed: &Closed, source: &str, error: ToolError) -> Error {
+    let Closed { id, node, .. } = closed;
+    let name = name_of(closed.uuid);
+    match error {
+        ToolError::Failed {
             code: WRONG_PASSPHRASE,
             ..
-        }) => Err(FailedStep::Unlock.error(format!(
+        } => FailedStep::Unlock.error(format!(
             "{source} does not open {id}: give the passphrase that {id} was encrypted with, or one that was added \
              since (`cryptsetup luksDump {}` lists how many there are). If it is one of them, its key slot is damaged, or the \
              header is an older one: docs/encryption.md says how to restore the newest without losing this one",
             node.name.shown(),
-        ))),
-        Err(error) => {
+        )),
+        error => {
             let is_left =
                 matches!(&error, ToolError::Failed { code, .. } if *code == EXISTS_OR_BUSY);
             let advice = if is_left {
@@ -163,7 +172,7 @@ pub fn open(
                 String::new()
             };
             let doing = format!("opening the encrypted volume {id}{advice}");
-            Err(FailedStep::Unlock.of(host, error.into(), doing))
+            FailedStep::Unlock.of(host, error.into(), doing)
         }
     }
 }

@@ -122,10 +122,6 @@ pub enum ToolError {
 
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unfinished = |effect: &Effect| match effect {
-            Effect::Reads => "",
-            Effect::Writes => "; the step may be unfinished",
-        };
         match self {
             Self::Missing { tool, directories } => write!(
                 f,
@@ -153,10 +149,11 @@ impl fmt::Display for ToolError {
                 effect,
                 stuck,
             } => {
-                let (limit, unfinished) = (limit.as_secs(), unfinished(effect));
                 write!(
                     f,
-                    "`{line}` did not end within {limit} s and was stopped{unfinished}"
+                    "`{line}` did not end within {} s and was stopped{}",
+                    limit.as_secs(),
+                    unfinished(*effect)
                 )?;
                 let Some(pid) = stuck else { return Ok(()) };
                 write!(
@@ -176,13 +173,21 @@ impl fmt::Display for ToolError {
             Self::Stopped { line, effect } => write!(
                 f,
                 "`{line}` was stopped because the driver was told to stop{}",
-                unfinished(effect)
+                unfinished(*effect)
             ),
             Self::Unintelligible { line, reason } => write!(
                 f,
                 "`{line}` answered something unexpected ({reason}); run it by hand to see it"
             ),
         }
+    }
+}
+
+/// The words for a step that was stopped.
+fn unfinished(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Reads => "",
+        Effect::Writes => "; the step may be unfinished",
     }
 }
 

@@ -159,13 +159,11 @@ impl<'a> Processes<'a> {
                     let line = command.line();
                     return Err(ToolError::Checking { line, limit, check });
                 }
-                let stuck = self.stop(&mut watched, effect, GRACE_AT_LIMIT);
-                let line = command.line();
                 Err(ToolError::TimedOut {
-                    line,
+                    stuck: self.stop(&mut watched, effect, GRACE_AT_LIMIT),
+                    line: command.line(),
                     limit,
                     effect,
-                    stuck,
                 })
             }
             End::Stopping => {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 
 use super::find::is_set_for;
 use super::mapped::Mapped;
@@ -193,35 +193,39 @@ pub fn extend(host: &Host, volume: &Volume, larger: &Larger, lock: &Lock) -> Res
     let disks = larger.disks.iter();
     let command = disks.fold(command, Command::operand);
     let extended = resume_if_failed(host, vg, larger.device, run(host, &command, vg));
-    extended.map_err(|error| {
-        let is_moved = is_set_for(host, id, "lv_allocation_locked");
-        // `vg_free` also counts space that LVM may not allocate, so the disks are asked. If LVM has just hung, it is
-        // not asked again.
-        let disks = is_moved.as_ref().ok().and_then(|_| disks_of(host, vg).ok());
-        let free = disks.map_or(volume.group.free, |disks| usable(&disks));
-        let now = volume.device_size();
-        let advice = if !has_own_words(&error) {
-            String::new()
-        } else if volume.has_role("thickorigin") {
-            format!(
-                ": it has a snapshot, and LVM does not grow such a volume while it is in use; find the \
+    extended.map_err(|error| not_extended(host, volume, size, error))
+}
+
+/// The error of a failed lvextend, with the free space and the reason that LVM's words may not say.
+fn not_extended(host: &Host, volume: &Volume, size: Bytes, error: Error) -> Error {
+    let (id, vg) = (&volume.id, volume.id.vg());
+    let is_moved = is_set_for(host, id, "lv_allocation_locked");
+    // `vg_free` also counts space that LVM may not allocate, so the disks are asked. If LVM has just hung, it is
+    // not asked again.
+    let disks = is_moved.as_ref().ok().and_then(|_| disks_of(host, vg).ok());
+    let free = disks.map_or(volume.group.free, |disks| usable(&disks));
+    let now = volume.device_size();
+    let advice = if !has_own_words(&error) {
+        String::new()
+    } else if volume.has_role("thickorigin") {
+        format!(
+            ": it has a snapshot, and LVM does not grow such a volume while it is in use; find the \
                  snapshot with `lvs -o lv_name,origin {vg}`, and if nobody needs it, remove it with `lvremove`"
-            )
-        } else if is_moved.unwrap_or(false) {
-            format!(
-                ": pvmove is moving it, and LVM does not grow such a volume; wait until that ends (`lvs -a -o \
+        )
+    } else if is_moved.unwrap_or(false) {
+        format!(
+            ": pvmove is moving it, and LVM does not grow such a volume; wait until that ends (`lvs -a -o \
                  lv_name,move_pv,copy_percent {vg}`), or end it with `pvmove --abort`"
-            )
-        } else if volume.spread.images > 1 {
-            format!(
-                ": it is spread over {} disks, and LVM takes an equal part of the room from each; see how much each disk \
+        )
+    } else if volume.spread.images > 1 {
+        format!(
+            ": it is spread over {} disks, and LVM takes an equal part of the room from each; see how much each disk \
                  has (`vgs -o pv_name,pv_free {vg}`)",
-                volume.spread.images
-            )
-        } else {
-            String::new()
-        };
-        let doing = format!("growing {id} from {now} to {size} ({free} free in {vg}){advice}");
-        FailedStep::Growth.of(host, error, doing)
-    })
+            volume.spread.images
+        )
+    } else {
+        String::new()
+    };
+    let doing = format!("growing {id} from {now} to {size} ({free} free in {vg}){advice}");
+    FailedStep::Growth.of(host, error, doing)
 }

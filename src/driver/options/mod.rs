@@ -86,23 +86,19 @@ impl Options {
             None => None,
             Some(name) => Some(FsType::parse(name).context("reading fsType")?),
         };
-        let said_read_only = match take(READ_WRITE).as_deref() {
-            None | Some("rw") => false,
-            Some("ro") => true,
-            Some(other) => bail!(
-                "option {READ_WRITE} is {}, and must be ro or rw",
-                cited(other)
-            ),
-        };
+        let said_read_only = is_read_only(take(READ_WRITE).as_deref())?;
         let size = read(SIZE, take(SIZE).as_deref(), Bytes::parse_lvm)?;
         if size == Some(Bytes::default()) {
             bail!("option {SIZE} is 0; leave it out or give the size of the volume");
         }
         let thin_pool = read(POOL, take(POOL).as_deref(), LvName::parse)?;
-        let passphrase = passphrase.map(|text| Passphrase::from_base64(&text));
-        let passphrase = passphrase
-            .transpose()
-            .context("reading the key passphrase of the volume's Secret")?;
+        let passphrase = match passphrase {
+            None => None,
+            Some(text) => Some(
+                Passphrase::from_base64(&text)
+                    .context("reading the key passphrase of the volume's Secret")?,
+            ),
+        };
         let mount_options =
             read(MOUNT, take(MOUNT).as_deref(), MountOptions::of_pod)?.unwrap_or_default();
         if said_read_only && mount_options.is_read_write() {
@@ -119,6 +115,18 @@ impl Options {
             volume_name,
             ..Self::of(id, fs, read_only)
         })
+    }
+}
+
+/// What kubelet's option [`READ_WRITE`] says. Without it, the volume may be written.
+fn is_read_only(text: Option<&str>) -> Result<bool> {
+    match text {
+        None | Some("rw") => Ok(false),
+        Some("ro") => Ok(true),
+        Some(other) => bail!(
+            "option {READ_WRITE} is {}, and must be ro or rw",
+            cited(other)
+        ),
     }
 }
 

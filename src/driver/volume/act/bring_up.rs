@@ -10,8 +10,8 @@ use super::encrypted;
 use super::first_mount::first_mount;
 use super::make::make;
 use super::release::{LONGEST_LOOK, give_up};
-use crate::host::Kernel;
-use crate::mount::{bind, make_dirs, mounted_at, restrict};
+use crate::host::{Kernel, Lock};
+use crate::mount::{Row, bind, make_dirs, mounted_at, restrict};
 use crate::reply::Reply;
 use crate::volume::decide::Decision;
 use crate::volume::job::Job;
@@ -84,16 +84,7 @@ fn carry_out(
             restrict(host, &row, dir, flags, locks.of_volume()?)?;
             Ok(Step::Done(Vec::new()))
         }
-        Decision::Bind(from) => {
-            let flags = job.wish.flags_of(&from);
-            match bind(host, &from, dir, flags, locks.of_volume()?) {
-                // An unmount takes no lock: the mount to bind from may have just gone.
-                Err(error) if is_gone(&error) => {
-                    Ok(Step::LookAgain("the mount to bind from is gone"))
-                }
-                done => done.map(|()| Step::Done(Vec::new())),
-            }
-        }
+        Decision::Bind(from) => bind_from(job, &from, dir, locks.of_volume()?),
         Decision::Open { read_only } => {
             encrypted::open(job, &mut seen, read_only, locks.of_volume()?)?;
             Ok(Step::LookAgain("it was opened"))
@@ -117,6 +108,16 @@ fn carry_out(
         | Decision::Activate
         | Decision::Resume
         | Decision::Refuse(_) => bail!("{decision:?} is no decision about a mount of {id}"),
+    }
+}
+
+/// Binds the mount `from` to the directory.
+fn bind_from(job: &Job, from: &Row, dir: &Path, lock: &Lock) -> Result<Step<Vec<String>>> {
+    let flags = job.wish.flags_of(from);
+    match bind(job.subject.host, from, dir, flags, lock) {
+        // An unmount takes no lock: the mount to bind from may have just gone.
+        Err(error) if is_gone(&error) => Ok(Step::LookAgain("the mount to bind from is gone")),
+        done => done.map(|()| Step::Done(Vec::new())),
     }
 }
 

@@ -7,7 +7,7 @@ use super::grow_inside::{grow_inside, require_filled, require_fit};
 use super::release::give_up;
 use crate::fs::{self, Family};
 use crate::host::{Host, Lock};
-use crate::lvm::{self, Larger};
+use crate::lvm::{self, Larger, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, FsType, Shown};
 use crate::volume::decide::{Decision, Facts, Ground, Uses, wider};
@@ -91,7 +91,7 @@ fn extend_as_decided(
 
 /// Extends the volume to `size`, and its device with it.
 fn extend(job: &Job, facts: &Facts, device: &Device, size: Bytes, lock: &Lock) -> Result<()> {
-    let Subject { host, id, .. } = job.subject;
+    let host = job.subject.host;
     let volume = facts.require_volume()?;
     // lvextend finds the volume by its name, which another volume may have by now.
     device.require_still_there(host.kernel)?;
@@ -107,30 +107,41 @@ fn extend(job: &Job, facts: &Facts, device: &Device, size: Bytes, lock: &Lock) -
         // A failed lvextend has changed LVM's metadata, but not the device.
         lvm::refresh(host, device.target(), device.number, lock)?;
     }
+    require_device_of(job.subject, volume, device, size)
+}
+
+/// Fails if the device has not become as large as LVM said. `volume`: LVM's row from before that.
+fn require_device_of(
+    subject: Subject,
+    volume: &Volume,
+    device: &Device,
+    size: Bytes,
+) -> Result<()> {
+    let Subject { host, id, .. } = subject;
     let has = device.size(host.kernel)?;
-    if has < size {
-        let vg = id.vg();
-        let advice = if volume.device_size() < size {
-            format!(
-                "If volumes of {vg} were renamed just now, another volume may have become larger (`lvs -o \
-                 +lv_uuid,lv_size {vg}`; this one is {})",
-                device.lv_uuid
-            )
-        } else {
-            format!(
-                "If it is a RAID that is being reshaped (`lvs -o raid_sync_action,sync_percent {id}`), it grows when \
-                 that has ended"
-            )
-        };
-        bail!(
-            "LVM says that {id} is {} large, but its device has {}. {advice}; else see `dmsetup table {}` and `lvs -o \
-             +devices {id}`",
-            size.rounded(),
-            has.rounded(),
-            id.dm_name()
-        );
+    if has >= size {
+        return Ok(());
     }
-    Ok(())
+    let vg = id.vg();
+    let advice = if volume.device_size() < size {
+        format!(
+            "If volumes of {vg} were renamed just now, another volume may have become larger (`lvs -o +lv_uuid,lv_size \
+             {vg}`; this one is {})",
+            device.lv_uuid
+        )
+    } else {
+        format!(
+            "If it is a RAID that is being reshaped (`lvs -o raid_sync_action,sync_percent {id}`), it grows when that \
+             has ended"
+        )
+    };
+    bail!(
+        "LVM says that {id} is {} large, but its device has {}. {advice}; else see `dmsetup table {}` and `lvs -o \
+         +devices {id}`",
+        size.rounded(),
+        has.rounded(),
+        id.dm_name()
+    );
 }
 
 /// Grows the filesystem through a writable mount: the mount at the call's directory, or else another. If the filesystem
@@ -163,15 +174,8 @@ fn grow_mounted_at(
         return Ok(Some("when it is mounted again"));
     }
     let fs = FsType::parse(&row.fs_type)?;
-    if fs == FsType::Ext2 {
-        return Ok(Some(
-            "before its next mount, because the kernel grows no ext2 that is mounted",
-        ));
-    }
-    if !fs.grows_to(top.size(host.kernel)?) {
-        return Ok(Some(
-            "once it has 256 MiB: the kernel grows no btrfs to less",
-        ));
+    if let Some(later) = cannot_grow(fs, top.size(host.kernel)?) {
+        return Ok(Some(later));
     }
     if host.kernel.device_number(&row.source)? != Some(top.number) && fs != FsType::Btrfs {
         bail!(
@@ -196,6 +200,17 @@ fn grow_mounted_at(
         Family::Xfs | Family::Btrfs => format!("growing {id}"),
     })?;
     Ok(None)
+}
+
+/// When a mounted filesystem of this type grows to this size, if the kernel cannot grow it now.
+fn cannot_grow(fs: FsType, size: Bytes) -> Option<&'static str> {
+    if fs == FsType::Ext2 {
+        Some("before its next mount, because the kernel grows no ext2 that is mounted")
+    } else if !fs.grows_to(size) {
+        Some("once it has 256 MiB: the kernel grows no btrfs to less")
+    } else {
+        None
+    }
 }
 
 /// Whether the kernel refuses to grow this ext while it is mounted.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 
 use super::close::close_unused;
 use crate::config::Config;
@@ -28,7 +28,7 @@ pub fn release_named(host: &Host, config: &Config, volume: &str, deactivate: boo
         match lvm::tagged(host, &lvm::volume_tag(&name)) {
             // Other nodes may wait for the volume.
             Err(error) if lvm::is_any_shared(host.kernel) => return Err(error),
-            Err(error) => host.log.about("left-active", &format!("{error:#}")),
+            Err(error) => log_left_active(host, &error),
             Ok(found) => ids.extend(found.into_iter().map(|volume| volume.id)),
         }
         for id in &ids {
@@ -46,7 +46,7 @@ pub fn release_named(host: &Host, config: &Config, volume: &str, deactivate: boo
 pub fn give_up(subject: Subject) {
     let kernel = subject.host.kernel;
     if let Err(error) = kernel.undo(|| release(subject, false, LONGEST_LOOK)) {
-        subject.host.log.about("left-active", &format!("{error:#}"));
+        log_left_active(subject.host, &error);
     }
 }
 
@@ -63,18 +63,12 @@ pub fn release(subject: Subject, deactivate: bool, patience: Duration) -> Result
     let found = match may_be_shared.then(|| lvm::find(host, id)).transpose() {
         // The volume is unmounted, and its pod must be able to end while LVM is silent.
         Err(error) if !lvm::is_shared(kernel, id.vg()) => {
-            host.log.about("left-active", &format!("{error:#}"));
+            log_left_active(host, &error);
             return Ok(());
         }
         found => found?,
     };
-    let volume = match found {
-        Some(lvm::Found::Volume(volume)) if volume.lock.is_some() => Some(volume),
-        Some(
-            lvm::Found::Volume(_) | lvm::Found::Hidden | lvm::Found::NoVolume | lvm::Found::NoGroup,
-        )
-        | None => None,
-    };
+    let volume = found.and_then(shared);
     let device = Device::find(kernel, id)?;
     let target = match (&volume, &device) {
         // Locks it even without a device: the lvchange of a killed call may be about to activate it.
@@ -91,7 +85,7 @@ pub fn release(subject: Subject, deactivate: bool, patience: Duration) -> Result
         // The call that has the lock brings the volume up for the next pod, or deactivates it itself. The end of this
         // pod need not wait for that call.
         Err(error) if volume.is_none() && error.is::<lock::Busy>() => {
-            host.log.about("left-active", &format!("{error:#}"));
+            log_left_active(host, &error);
             return Ok(());
         }
         held => held?,
@@ -102,6 +96,18 @@ pub fn release(subject: Subject, deactivate: bool, patience: Duration) -> Result
         return Ok(());
     }
     deactivate_idle(subject, volume.is_some(), target, &held)
+}
+
+fn log_left_active(host: &Host, why: &Error) {
+    host.log.about("left-active", &format!("{why:#}"));
+}
+
+/// LVM's row of the volume, if nodes share its group.
+fn shared(found: lvm::Found) -> Option<Box<Volume>> {
+    match found {
+        lvm::Found::Volume(volume) => Some(volume).filter(|volume| volume.lock.is_some()),
+        lvm::Found::Hidden | lvm::Found::NoVolume | lvm::Found::NoGroup => None,
+    }
 }
 
 /// Whether this node has to give a volume of a shared group back to the other nodes: it has the volume's device, or
@@ -152,7 +158,7 @@ fn deactivate_idle(
             // The volume is unmounted here, and no other node waits for it. The pod must be able to end even if a
             // process still has the volume mounted in its own mount namespace.
             Err(error) if !is_shared => {
-                host.log.about("left-active", &format!("{error:#}"));
+                log_left_active(host, &error);
                 break;
             }
             done => return done,

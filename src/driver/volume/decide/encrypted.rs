@@ -191,10 +191,7 @@ fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling 
     let is_to_be_opened = inside.is_none_or(|inside| inside.read_only && may_be_written);
     if is_to_be_opened && !is_mounted {
         require_writable(facts, volume, wish)?;
-        require_key(wish)?;
-        return Ok(Decision::Open {
-            read_only: !may_be_written,
-        });
+        return to_open(may_be_written, wish);
     }
     let Some(Decrypted { content, table }) = &facts.decrypted else {
         return Ok(Decision::Look(Level::Decrypted));
@@ -207,12 +204,16 @@ fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling 
     let is_used = is_mounted || matches!(content, Content::Claimed(_));
     if !is_used && tells_too_much(table, wish.allow_discards) {
         // A person opened the volume with discards, or a killed call did so before the node's config was changed.
-        require_key(wish)?;
-        return Ok(Decision::Open {
-            read_only: !may_be_written,
-        });
+        return to_open(may_be_written, wish);
     }
     by_content_inside(facts, content, volume, wish)
+}
+
+fn to_open(may_be_written: bool, wish: &Wish) -> Ruling {
+    require_key(wish)?;
+    Ok(Decision::Open {
+        read_only: !may_be_written,
+    })
 }
 
 /// Fails if the header leaves no room for data: by the header, the data begins at the end of the volume or after it.

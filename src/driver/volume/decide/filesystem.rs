@@ -66,7 +66,7 @@ pub fn for_filesystem(
     wish: &Wish,
 ) -> Ruling {
     let record = &volume.record;
-    let (filesystem, writes) = (&found.filesystem, !wish.read_only);
+    let filesystem = &found.filesystem;
     let fs = filesystem.fs;
     let is_its = |mkfs: &Unfinished| mkfs.luks.is_none() && mkfs.made(&filesystem.uuid);
     if found.half && record.made.is_none() && record.making.as_ref().is_some_and(is_its) {
@@ -93,11 +93,27 @@ pub fn for_filesystem(
         return Err(Reason::SeveralDevices(fs));
     }
     require_writable(facts, volume, wish)?;
-    // The mount makes every other tag about the content out of date: a permission to format, for example, was for other
-    // content. The record waits until the volume is well: if LVM's metadata changes while a disk is missing, LVM does
-    // not use that disk when it is back (vgextend(8), `--restoremissing`). A tag that would allow mkfs cannot wait.
-    let is_nameless = made.is_some_and(|made| made.uuid.is_empty());
-    let is_due = made.is_none() || is_nameless && writes || record.content_tags().count() != 1;
+    Ok(Decision::Mount(Mount {
+        filesystem: filesystem.clone(),
+        check: !wish.read_only && fs.is_ext(),
+        grow: growth_at_mount(found, wish),
+        record: is_to_be_recorded(facts, volume, wish)?,
+        alive: None,
+    }))
+}
+
+/// Whether the mount of a filesystem changes the volume's tags, so that they name this filesystem and no other content.
+/// Fails if that is needed before the mount, and cannot be done now.
+///
+/// The mount makes every other tag about the content out of date: a permission to format, for example, was for other
+/// content. The record waits until the volume is well: if LVM's metadata changes while a disk is missing, LVM does not
+/// use that disk when it is back (vgextend(8), `--restoremissing`). A tag that would allow mkfs cannot wait.
+fn is_to_be_recorded(facts: &Facts, volume: &Volume, wish: &Wish) -> Result<bool, Reason> {
+    let record = &volume.record;
+    let is_due = match &record.made {
+        Some(made) => made.uuid.is_empty() && !wish.read_only || record.content_tags().count() != 1,
+        None => true,
+    };
     let may_wait = !record.may_allow_mkfs(facts.now);
     if is_due && !may_wait {
         require_exactly_well(facts)?;
@@ -107,13 +123,7 @@ pub fn for_filesystem(
     if is_recorded && (record.making.is_some() || record.permission.is_some()) {
         require_metadata_room(volume.group.metadata_free, 1)?;
     }
-    Ok(Decision::Mount(Mount {
-        filesystem: filesystem.clone(),
-        check: writes && fs.is_ext(),
-        grow: growth_at_mount(found, wish),
-        record: is_recorded,
-        alive: None,
-    }))
+    Ok(is_recorded)
 }
 
 /// Fails if the filesystem is larger than its device. A btrfs is not judged here, since btrfs itself checks this.

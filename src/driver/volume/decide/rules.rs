@@ -5,7 +5,7 @@
 use super::before_activation::by_lvm_before_activation;
 use super::content::by_content;
 use super::decision::{Decision, Level, Ruling};
-use super::facts::{Facts, Lvm, Room};
+use super::facts::{Facts, Lvm, Pool, Room};
 use super::filesystem::{is_harmed, require_encryption_as_asked, require_type};
 use super::reason::Reason;
 use super::space::{for_creation, for_extension, growth_in_pool, require_usable_pool};
@@ -36,19 +36,10 @@ fn by_all_rules(facts: &Facts, wish: &Wish) -> Ruling {
     if let Some(why) = &facts.not_its_device {
         return Err(Reason::NotItsDevice(why.clone()));
     }
-    if facts.device.is_some() {
-        if wish.purpose == Purpose::Device {
-            return Ok(Decision::Ready);
-        }
-        let Some(uses) = &facts.uses else {
-            return Ok(Decision::Look(Level::Uses));
-        };
-        if let Some(decision) = by_uses(facts, uses, wish)? {
-            return Ok(decision);
-        }
-        if let (Some(_), Some(name)) = (&uses.inside, &uses.suspended) {
-            return Err(Reason::SuspendedInside(name.clone()));
-        }
+    if facts.device.is_some()
+        && let Some(decision) = by_kernel(facts, wish)?
+    {
+        return Ok(decision);
     }
     let Some(lvm) = &facts.lvm else {
         return Ok(Decision::Look(Level::Lvm));
@@ -77,15 +68,30 @@ fn by_all_rules(facts: &Facts, wish: &Wish) -> Ruling {
     }
 }
 
+/// Decides for an active volume by what the kernel shows. `None`: the next rules decide.
+fn by_kernel(facts: &Facts, wish: &Wish) -> Result<Option<Decision>, Reason> {
+    if wish.purpose == Purpose::Device {
+        return Ok(Some(Decision::Ready));
+    }
+    let Some(uses) = &facts.uses else {
+        return Ok(Some(Decision::Look(Level::Uses)));
+    };
+    if let Some(decision) = by_uses(facts, uses, wish)? {
+        return Ok(Some(decision));
+    }
+    match (&uses.inside, &uses.suspended) {
+        (Some(_), Some(name)) => Err(Reason::SuspendedInside(name.clone())),
+        (None, _) | (_, None) => Ok(None),
+    }
+}
+
 /// Decides by the volume's users and mounts. `None`: the next rules decide.
 fn by_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, Reason> {
-    // For a call that grows the volume, a mount decides nothing: the volume grows wherever it is mounted.
-    let is_to_be_mounted = wish.purpose == Purpose::Filesystem;
     match &uses.there {
         Some(There::Another(what)) => return Err(Reason::AnotherIsThere(what.clone())),
         Some(There::This(row)) => {
             let kept = keep(row, uses, wish)?;
-            return Ok(is_to_be_mounted.then_some(kept));
+            return Ok(Some(kept).filter(|_| is_to_be_mounted(wish)));
         }
         None => {}
     }
@@ -108,9 +114,20 @@ fn by_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
             | User::OpenUnseen => {}
         }
     }
-    let Some(Mounted { row: first, .. }) = uses.mounts.first() else {
-        return Ok(None);
-    };
+    match uses.mounts.first() {
+        Some(first) => by_mounts(&first.row, uses, wish),
+        None => Ok(None),
+    }
+}
+
+/// For a call that grows the volume, a mount decides nothing: the volume grows wherever it is mounted.
+fn is_to_be_mounted(wish: &Wish) -> bool {
+    wish.purpose == Purpose::Filesystem
+}
+
+/// Decides for a volume that is mounted, but not at the directory of the call. `first`: its first mount. `None`: the
+/// next rules decide.
+fn by_mounts(first: &Row, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, Reason> {
     require_encryption_as_asked(uses.inside.is_some(), wish)?;
     require_type(&first.fs_type, wish)?;
     let from = best(&uses.mounts, wish);
@@ -128,10 +145,10 @@ fn by_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
     // Two `PersistentVolume`s name this volume. kubelet unmounts no global mount while it sees another mount of the
     // device. So the volume gets no second global mount: the first serves the pods of both. Source: kubelet's
     // `pkg/volume/util`, `GetDeviceMountRefs`.
-    if is_to_be_mounted && wish.global && uses.mounts.iter().any(|mounted| mounted.global) {
+    if is_to_be_mounted(wish) && wish.global && uses.mounts.iter().any(|mounted| mounted.global) {
         return Ok(Some(Decision::Ready));
     }
-    let from = from.filter(|_| is_to_be_mounted);
+    let from = from.filter(|_| is_to_be_mounted(wish));
     Ok(from.cloned().map(Decision::Bind))
 }
 
@@ -171,22 +188,31 @@ fn best<'a>(mounts: &'a [Mounted], wish: &Wish) -> Option<&'a Row> {
 
 /// Decides by LVM's answer. `None`: the next rules decide.
 fn by_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Result<Option<Decision>, Reason> {
-    let (volume, pool, unused_table) = match lvm {
-        Lvm::Silent(words) => return Err(Reason::LvmSilent(words.clone())),
-        Lvm::Hidden => return Err(Reason::Hidden),
-        Lvm::NoGroup | Lvm::NoVolume if facts.device.is_some() => return Err(Reason::Unknown),
-        Lvm::NoGroup => return Err(Reason::NoGroup),
+    match lvm {
+        Lvm::Silent(words) => Err(Reason::LvmSilent(words.clone())),
+        Lvm::Hidden => Err(Reason::Hidden),
+        Lvm::NoGroup | Lvm::NoVolume if facts.device.is_some() => Err(Reason::Unknown),
+        Lvm::NoGroup => Err(Reason::NoGroup),
         // A call that grows a volume creates none: the new volume would not be the mounted one.
         Lvm::NoVolume if matches!(wish.purpose, Purpose::Size(_)) => {
-            return Err(Reason::NoVolume(wish.size));
+            Err(Reason::NoVolume(wish.size))
         }
-        Lvm::NoVolume => return for_absent(facts, wish).map(Some),
+        Lvm::NoVolume => for_absent(facts, wish).map(Some),
         Lvm::Volume {
             volume,
             pool,
             unused_table,
-        } => (volume, pool, *unused_table),
-    };
+        } => by_row(facts, (volume, pool.as_ref(), *unused_table), wish),
+    }
+}
+
+/// Decides by LVM's row of the volume, with its pool and whether it has an unused table: see [`Lvm::Volume`]. `None`:
+/// the next rules decide.
+fn by_row(
+    facts: &Facts,
+    (volume, pool, unused_table): (&Volume, Option<&Pool>, bool),
+    wish: &Wish,
+) -> Result<Option<Decision>, Reason> {
     if volume.record.new && !facts.lvcreate_ended {
         return Ok(Some(Decision::Look(Level::Creation)));
     }

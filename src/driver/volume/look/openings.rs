@@ -45,31 +45,19 @@ impl Openings {
         mounted: bool,
         own: usize,
     ) -> Result<Openers> {
-        let count = self
-            .counts
-            .iter()
-            .find(|(number, _)| *number == device.number);
-        let (_, count) = count.with_context(|| format!("dmsetup does not list {}", device.id))?;
+        let count = self.count_of(device)?;
         // The count includes every user, also a mount. If only this process has the device open, no search is needed.
-        if *count <= own {
+        if count <= own {
             return Ok(Openers::default());
         }
-        let loops = self
-            .loops
-            .iter()
-            .filter(|(_, below)| *below == device.number);
-        let loops: Vec<LoopDevice> = loops.map(|(one, _)| one.clone()).collect();
+        let loops = self.loops_over(device);
         let elsewhere = elsewhere(kernel, config, device, mounted);
         let has_filesystem = device.has_filesystem(kernel);
         // However often a device is mounted, the kernel has it open once.
         let is_mounted = mounted || has_filesystem || !elsewhere.is_empty();
         let seen = [loops.len(), usize::from(is_mounted), own];
         let others = count.saturating_sub(seen.iter().sum());
-        let processes = if others > 0 {
-            self.processes(kernel, device, others)
-        } else {
-            Vec::new()
-        };
+        let processes = self.processes(kernel, device, others);
         if kernel.stopping() {
             bail!(
                 "the driver was told to stop while it looked who has {} open",
@@ -87,8 +75,27 @@ impl Openings {
         })
     }
 
-    /// The processes that have a device open, once for each descriptor. `most`: how often the device is open.
+    fn count_of(&self, device: &Device) -> Result<usize> {
+        let mut counts = self.counts.iter();
+        let found = counts.find(|(number, _)| *number == device.number);
+        found
+            .map(|(_, count)| *count)
+            .with_context(|| format!("dmsetup does not list {}", device.id))
+    }
+
+    fn loops_over(&self, device: &Device) -> Vec<LoopDevice> {
+        let loops = self.loops.iter();
+        loops
+            .filter(|(_, below)| *below == device.number)
+            .map(|(one, _)| one.clone())
+            .collect()
+    }
+
+    /// The processes that have a device open, once for each descriptor. `most`: how often processes have it open.
     fn processes(&self, kernel: &Kernel, device: &Device, most: usize) -> Vec<Opener> {
+        if most == 0 {
+            return Vec::new();
+        }
         let of_device = |files: &[(DeviceNumber, Opener)]| -> Vec<Opener> {
             let files = files.iter().filter(|(number, _)| *number == device.number);
             files.map(|(_, opener)| opener.clone()).collect()

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::{Look, MOMENT, Tables};
-use crate::host::Host;
+use crate::host::{Host, Kernel};
 use crate::mount::{KubeletPath, Row, Table, is_kubelets, is_runtimes, mounted_at};
 use crate::names::{Foreign, Shown};
 use crate::volume::decide::{Mounted, Occupied, There, Uses};
@@ -28,16 +28,16 @@ impl Look<'_> {
             &own
         };
         let table = &tables.mounts;
-        let all = device.holders(kernel);
-        let mut holders =
-            all.with_context(|| format!("looking for devices on top of {}", device.id))?;
+        let looking = || format!("looking for devices on top of {}", device.id);
+        let mut holders = device.holders(kernel).with_context(looking)?;
         let inside = device.opened(kernel, &mut holders);
         let unlocked = match inside {
             Some(_) => None,
             None => Device::unlocked(kernel, &holders),
         };
-        let name = |holder: &mut String| *holder = name_of(kernel, holder);
-        holders.iter_mut().for_each(name);
+        for holder in &mut holders {
+            *holder = name_of(kernel, holder);
+        }
         // From here on, all is about the device with the filesystem.
         let top = inside.as_ref().map_or(device, |inside| &inside.device);
         let rows = table.of_device(top.number);
@@ -48,15 +48,9 @@ impl Look<'_> {
             unlocked,
             // On a suspended device, a question to the mounted filesystem would hang. So the kernel is asked about the
             // device first.
-            suspended: top.suspended(kernel),
+            suspended: suspended(kernel, top),
             ..Uses::default()
         };
-        if inside.is_some() && uses.suspended.is_some() {
-            // LVM cannot be asked, since it would wait for the volume. So an LVM command that is at work gets a moment
-            // to resume the volume.
-            kernel.pause(MOMENT);
-            uses.suspended = top.suspended(kernel);
-        }
         if let Some(job) = self.asker.job() {
             see_places(job, table, top, &mut uses)?;
         }
@@ -99,6 +93,18 @@ impl Look<'_> {
             uses.failure = top.failure(self.subject.host.kernel, &rows);
         }
     }
+}
+
+/// The device-mapper name of the suspended device: `top`, or a device below it. If that is the device inside an
+/// encrypted volume, LVM cannot be asked, since it would wait for the volume. So an LVM command that is at work gets a
+/// moment to resume the volume.
+fn suspended(kernel: &Kernel, top: &Device) -> Option<String> {
+    let name = top.suspended(kernel)?;
+    if top.luks.is_none() {
+        return Some(name);
+    }
+    kernel.pause(MOMENT);
+    top.suspended(kernel)
 }
 
 /// Looks what is mounted at the directory of the call. In attach mode, also at the global directory of this pod's
