@@ -46,17 +46,28 @@ pub fn astray(
     let Some(group) = group_of(&uuid) else {
         return BTreeSet::new();
     };
-    let uuid = |one: &Mapped| one.uuid(kernel).unwrap_or_default();
-    // Any other device is a disk of the group, also a volume of another group.
-    let is_of_group = |one: &Mapped| uuid(one).starts_with(group);
-    let is_image = |one: &Mapped| is_image(&one.name(kernel).unwrap_or_default());
-    let into = |one: &Mapped| is_of_group(one) && (images || !is_image(one));
-    let stack = device.stack_into(kernel, &into).into_iter();
-    // A disk that was pulled out has no number.
-    let number = |one: &Mapped| one.number(kernel).map(|number| number.to_string());
-    let is_known = |one: &Mapped| number(one).is_some_and(|number| known.contains(&number));
-    let astray = stack.filter(|one| !is_of_group(one) && !is_known(one));
-    astray.map(|one| one.in_dev()).collect()
+    let stack = device.stack_into(kernel, &|one| {
+        is_of_group(kernel, one, group)
+            && (images || !is_image(&one.name(kernel).unwrap_or_default()))
+    });
+    let mut astray = BTreeSet::new();
+    // Any device that is not a device of the group is one of its disks, also a volume of another group.
+    for disk in stack {
+        if is_of_group(kernel, &disk, group) {
+            continue;
+        }
+        // A disk that was pulled out has no number.
+        let number = disk.number(kernel).map(|number| number.to_string());
+        if !number.is_some_and(|number| known.contains(&number)) {
+            astray.insert(disk.in_dev());
+        }
+    }
+    astray
+}
+
+fn is_of_group(kernel: &Kernel, device: &Mapped, group: &str) -> bool {
+    let uuid = device.uuid(kernel);
+    uuid.is_some_and(|uuid| uuid.starts_with(group))
 }
 
 /// Whether a device of this name is an image of RAID or of a mirror, or the metadata of one: `…_rimage_1`.

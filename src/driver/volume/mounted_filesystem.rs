@@ -35,23 +35,20 @@ impl Device {
     /// error is seen. Reads no disk: a disk that hangs would block the call.
     pub fn failure(&self, kernel: &Kernel, mounts: &[&Row]) -> Option<Failure> {
         let first = mounts.first()?;
-        // Only a mount in kubelet's directories is opened: these are on no network server that could hang. A mount of the
-        // host is refused as such.
-        let is_kubelets = |row: &&&Row| KubeletPath::of(&row.mount_point) != KubeletPath::Other;
-        let kubelets = mounts.iter().find(is_kubelets);
-        let has_shut_down = |row: &&Row| {
-            is_shut_down(kernel, &row.mount_point, row.id).then_some(Failure::ShutDown)
-        };
-        let is_made_read_only =
-            |row: &&Row| !row.is_mount_read_only() && row.is_filesystem_read_only();
-        if mounts.iter().any(is_made_read_only) {
+        let mut all = mounts.iter();
+        if all.any(|row| !row.is_mount_read_only() && row.is_filesystem_read_only()) {
             return Some(Failure::Errors);
         }
-        let is_ext = first.fs_type.starts_with("ext");
-        match is_ext.then(|| self.has_ext_errors(kernel)).flatten() {
-            Some(has_errors) => has_errors.then_some(Failure::Errors),
-            None => kubelets.and_then(has_shut_down),
+        if first.fs_type.starts_with("ext")
+            && let Some(has_errors) = self.has_ext_errors(kernel)
+        {
+            return has_errors.then_some(Failure::Errors);
         }
+        // Only a mount in kubelet's directories is opened: these are on no network server that could hang. A mount of the
+        // host is refused as such.
+        let mut all = mounts.iter();
+        let row = all.find(|row| KubeletPath::of(&row.mount_point) != KubeletPath::Other)?;
+        is_shut_down(kernel, &row.mount_point, row.id).then_some(Failure::ShutDown)
     }
 
     /// Whether the kernel has counted errors in the device's ext filesystem since its last mount or check. Some

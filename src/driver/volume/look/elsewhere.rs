@@ -38,20 +38,33 @@ pub fn elsewhere(
             let here = own().of_device(device.number);
             mounts.retain(|row| !here.iter().any(|one| own().takes_along(one, (&table, row))));
         }
-        let is_kubelets = |row: &Row| is_kubelets(kernel, &table, row, &config.kubelet_dirs);
-        let mut kubelets = mounts.clone();
-        kubelets.retain(|row| is_kubelets(row));
-        let is_runtimes = |row: &Row| is_runtimes(kernel, row, &kubelets, &config.runtime_dirs);
-        let hosts = |row: &Row| is_hosts && !is_kubelets(row) && !is_runtimes(row);
-        let Some(first) = mounts.iter().max_by_key(|row| hosts(row)) else {
-            continue;
+        let of_hosts = if is_hosts {
+            not_for_pods(kernel, config, &table, &mounts).pop()
+        } else {
+            None
         };
-        found.push(Elsewhere {
-            pid,
-            command: command(kernel, pid),
-            at: first.mount_point.clone(),
-            hosts: hosts(first),
-        });
+        if let Some(named) = of_hosts.or(mounts.pop()) {
+            found.push(Elsewhere {
+                pid,
+                command: command(kernel, pid),
+                at: named.mount_point.clone(),
+                hosts: of_hosts.is_some(),
+            });
+        }
     }
     found
+}
+
+/// Those of the mounts that neither kubelet nor a container runtime has made for pods.
+fn not_for_pods<'a>(
+    kernel: &Kernel,
+    config: &Config,
+    table: &Table,
+    mounts: &[&'a Row],
+) -> Vec<&'a Row> {
+    let (kubelets, mut others): (Vec<&Row>, Vec<&Row>) = mounts
+        .iter()
+        .partition(|row| is_kubelets(kernel, table, row, &config.kubelet_dirs));
+    others.retain(|row| !is_runtimes(kernel, row, &kubelets, &config.runtime_dirs));
+    others
 }

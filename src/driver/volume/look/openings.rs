@@ -96,16 +96,13 @@ impl Openings {
         if most == 0 {
             return Vec::new();
         }
-        let of_device = |files: &[(DeviceNumber, Opener)]| -> Vec<Opener> {
-            let files = files.iter().filter(|(number, _)| *number == device.number);
-            files.map(|(_, opener)| opener.clone()).collect()
-        };
-        let find = |nodes| holders::of_devices(kernel, nodes);
-        let in_dev = of_device(self.in_dev.get_or_init(|| find(Nodes::InDev)));
+        let all = (self.in_dev).get_or_init(|| holders::of_devices(kernel, Nodes::InDev));
+        let in_dev = of_device(all, device);
         if in_dev.len() >= most {
             return in_dev;
         }
-        let anywhere = of_device(self.anywhere.get_or_init(|| find(Nodes::Anywhere)));
+        let all = (self.anywhere).get_or_init(|| holders::of_devices(kernel, Nodes::Anywhere));
+        let anywhere = of_device(all, device);
         // The search of more files may have had no time for all of them.
         if anywhere.len() > in_dev.len() {
             anywhere
@@ -113,6 +110,13 @@ impl Openings {
             in_dev
         }
     }
+}
+
+fn of_device(openers: &[(DeviceNumber, Opener)], device: &Device) -> Vec<Opener> {
+    let its = openers
+        .iter()
+        .filter(|(number, _)| *number == device.number);
+    its.map(|(_, opener)| opener.clone()).collect()
 }
 
 /// Each process once. Writers come first, since a message names only the first ones.
