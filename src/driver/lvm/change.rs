@@ -16,11 +16,13 @@ use crate::failed_step::{FailedStep, has_own_words};
 use crate::host::{Command, DeviceNumber, Host, Lock, Writing};
 use crate::names::{Bytes, LvId, LvName, VgName};
 
-/// With this setting, LVM prints its messages on standard error, in plain text, even if lvm.conf(5) says otherwise.
-const PLAIN: &str = "log/report_command_log=0";
+/// With these settings, LVM prints its messages on standard error, in plain text, and makes the change, even if
+/// lvm.conf(5) says otherwise. With `global/test=1`, LVM would report success and change nothing: a filesystem would have
+/// no record.
+const CONFIG: &str = "log/report_command_log=0 global/test=0";
 
 fn command(tool: &'static str, limit: Duration) -> Command {
-    Command::writes(tool, limit).unseen(["--config", PLAIN])
+    Command::writes(tool, limit).unseen(["--config", CONFIG])
 }
 
 fn run(host: &Host, command: &Command, vg: &VgName) -> Result<()> {

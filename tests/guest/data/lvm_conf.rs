@@ -46,6 +46,24 @@ fn a_report_as_people_like_it_does_not_hide_the_record() {
     assert!(group.tags("data").contains("flexvolume.fs=ext4:"));
 }
 
+/// In LVM's test mode, its commands report success and change nothing.
+#[test]
+fn lvms_test_mode_leaves_no_filesystem_without_its_record() {
+    let node = Node::with_config(Mode::MountOnly, "[volume_group.tried]\ncreate = true\n");
+    let group = Group::new("tried");
+    let volume = Volume::new(&group, "data");
+    let blank = group.linear("blank", "32m");
+    {
+        let _conf = LvmConf::new("global {\n test = 1\n}\n");
+        for volume in [&blank, &volume] {
+            node.visit(volume);
+        }
+    }
+    for lv in ["blank", "data"] {
+        assert!(group.tags(lv).contains("flexvolume.fs=ext4:"), "{lv}");
+    }
+}
+
 #[test]
 fn lvms_output_is_understood_wherever_lvm_conf_sends_it() {
     let lines = "[volume_group.said]\ncreate = true\n[volume_group.silent]\n[volume_group.nosuch]\n\
