@@ -60,7 +60,7 @@ pub(super) fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
         condition: Condition::Unknown,
         newest_time: None,
         in_progress: fields.byte(126)? != 0,
-        is_part: false,
+        is_part: is_part_of_xfs(fields)?,
         largest: None,
         only_unmounted: false,
         // Sources: Linux' fs/xfs/xfs_fsops.c, `xfs_growfs_data_private`, and fs/xfs/libxfs/xfs_fs.h,
@@ -81,6 +81,15 @@ fn log_of_xfs(fields: &Fields, block_size: u64) -> Option<u64> {
     } else {
         0
     })
+}
+
+/// Whether the log, or the realtime section, is on another device. Since Linux 6.15, a realtime section can be on the same
+/// device (`sb_rtstart`). Sources: Linux' fs/xfs/libxfs/xfs_format.h, `xfs_dsb`; fs/xfs/xfs_super.c, `xfs_open_devices`.
+fn is_part_of_xfs(fields: &Fields) -> Option<bool> {
+    let be64 = |at| fields.array(at).map(u64::from_be_bytes);
+    let has_log_outside = fields.be32(96)? != 0 && be64(48)? == 0;
+    let has_realtime_outside = be64(16)? != 0 && be64(288)? == 0;
+    Some(has_log_outside || has_realtime_outside)
 }
 
 pub(super) fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {

@@ -408,6 +408,15 @@ refusals! {
             mke2fs -q -t ext4 -b 1024 -J device=${dev%data}log $dev",
         undo: "told mount -o ro DIR=/mnt; umount /mnt; blkdiscard -z $dev; lvremove -qq -y $vg/log",
     }
+    several_devices_of_xfs {
+        word: "several-devices",
+        prepare: "lvcreate -qq -y -n log -L 80m $vg; lvextend -qq -L 320m $vg/data
+            mkfs.xfs -q -l logdev=${dev%data}log,size=70m $dev",
+        asks: &[("kubernetes.io/fsType", "xfs")],
+        says: "`mount -o ro,logdev=LOG,rtdev=REALTIME /dev/",
+        check: Some("wrong-type"),
+        undo: "mount -o ro,logdev=${dev%data}log $dev /mnt; umount /mnt; blkdiscard -z $dev; lvremove -qq -y $vg/log",
+    }
     read_only_volume {
         prepare: "mkfs.ext4 -q $dev; lvchange -qq --permission r $vg/data",
         undo: "told lvchange --permission rw",

@@ -178,11 +178,15 @@ fn a_filesystem_that_its_tool_could_make_larger_has_room() {
 #[rustfmt::skip] // a row is a line
 fn what_is_on_other_devices_is_told_by_the_superblock() {
     const JOURNAL: &[u8] = &[4];
-    let cases: [(&str, u64, Change, Change, bool); 6] = [
+    let cases: [(&str, u64, Change, Change, bool); 10] = [
         ("ext, no journal", 1024, EXT, &[], false),
         ("ext, its journal is inode 8", 1024, EXT, &[(0x5C, JOURNAL), (0xD0, UUID_BYTES), (0xE0, &[8])], false),
         ("ext, its journal is elsewhere", 1024, EXT, &[(0x5C, JOURNAL), (0xD0, UUID_BYTES)], true),
         ("xfs", 0, XFS, &[], false),
+        ("xfs, its log is in it", 0, XFS, &[(55, &[9]), (99, &[100])], false),
+        ("xfs, its log is elsewhere", 0, XFS, &[(99, &[100])], true),
+        ("xfs, its realtime section is elsewhere", 0, XFS, &[(23, &[100])], true),
+        ("xfs, its realtime section is in it", 0, XFS, &[(23, &[100]), (295, &[100])], false),
         ("btrfs, one disk", 64 * KIB, BTRFS, &[(0x88, &[1])], false),
         ("btrfs, two disks", 64 * KIB, BTRFS, &[(0x88, &[2])], true),
     ];

@@ -273,6 +273,14 @@ pub fn extend_pool(pool: &LvId, size: Bytes, what: &str) -> String {
     }
 }
 
+/// The mount options that name the other parts of a filesystem. The kernel finds those of an ext or a btrfs itself.
+pub fn other_parts(fs: FsType) -> &'static str {
+    match fs {
+        FsType::Xfs => ",logdev=LOG,rtdev=REALTIME",
+        FsType::Ext2 | FsType::Ext3 | FsType::Ext4 | FsType::Btrfs => "",
+    }
+}
+
 /// Advice if kubelet gives two volumes on a node the same name.
 pub fn same_name_advice(name: Option<&str>) -> String {
     let called = name.map_or_else(

@@ -2,8 +2,8 @@
 
 use super::advice::{
     another_header, another_inside, extend_pool, filesystem_failed, held_elsewhere, larger_device,
-    no_room, opened_by_hand, other, read_only, restore_header, same_name_advice, short_disk,
-    signs_of_data, wider, writable_again,
+    no_room, opened_by_hand, other, other_parts, read_only, restore_header, same_name_advice,
+    short_disk, signs_of_data, wider, writable_again,
 };
 use super::reason::Reason;
 use super::repair::{anew, degraded, old_disk, partly_active, unwell};
@@ -359,7 +359,8 @@ impl Reason {
             Self::SeveralDevices(fs) => format!(
                 "{id} holds a part of a filesystem ({fs}) that is on several devices, and the driver mounts none: a \
                  snapshot or a copy could be taken for another part. Nothing was written. Copy the data to a new \
-                 volume: without copies of any part on this node, `mount -o ro {device} DIR` mounts the filesystem"
+                 volume: without copies of any part on this node, `mount -o ro{} {device} DIR` mounts the filesystem",
+                other_parts(*fs)
             ),
             Self::ReadOnlyVolume(by) => format!(
                 "{id} is {}. To write to it, {}. To read what it holds, set readOnly in the pod. Even to be read, a \
