@@ -89,23 +89,37 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     /// In a narrower terminal, the text is not wrapped here: the terminal itself wraps it better.
     const NARROWEST: usize = 20;
     let mut lines = vec![String::new()];
-    let mut is_command = false;
-    for word in text.split(' ') {
-        let quotes = word.matches('`').count();
+    for word in words(text) {
         if let Some(line) = lines.last_mut().filter(|line| !line.is_empty()) {
             let length = line.chars().count().saturating_add(word.chars().count());
-            if is_command || width < NARROWEST || length < width {
+            if width < NARROWEST || length < width {
                 line.push(' ');
             } else {
                 lines.push(String::new());
             }
         }
         if let Some(line) = lines.last_mut() {
-            line.push_str(word);
+            line.push_str(&word);
         }
-        is_command ^= !quotes.is_multiple_of(2);
     }
     lines
+}
+
+/// The words of a text. A command in backquotes is one of them.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut is_command = false;
+    for part in text.split(' ') {
+        match words.last_mut().filter(|_| is_command) {
+            Some(command) => {
+                command.push(' ');
+                command.push_str(part);
+            }
+            None => words.push(part.to_owned()),
+        }
+        is_command ^= !part.matches('`').count().is_multiple_of(2);
+    }
+    words
 }
 
 /// Wraps a text, and begins each line with `by` spaces.
@@ -209,6 +223,11 @@ mod tests {
                 "it is full: run `lvextend -L +1g vg/pool` there",
                 24,
                 vec!["it is full: run", "`lvextend -L +1g vg/pool`", "there"],
+            ),
+            (
+                "so run `lvs -a vg/pool` there",
+                20,
+                vec!["so run", "`lvs -a vg/pool`", "there"],
             ),
             ("no room for a column", 5, vec!["no room for a column"]),
             ("", 24, vec![""]),

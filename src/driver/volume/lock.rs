@@ -56,9 +56,10 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
     let started = Instant::now();
     let mut pause = Duration::from_millis(5);
     loop {
-        let lock = kernel
-            .try_lock(path)
-            .with_context(|| format!("opening the lock file {}", path.shown()))?;
+        let lock = kernel.try_lock(path).with_context(|| {
+            let path = path.shown();
+            format!("opening the lock file {path} (see `df {LOCK_DIR}; df -i {LOCK_DIR}`)")
+        })?;
         if let Some(lock) = lock {
             // Anyone who can write to the directory can put another file in place of the lock.
             require_roots(Path::new(LOCK_DIR)).map_err(anyhow::Error::msg)?;

@@ -30,6 +30,8 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("inside", "cryptsetup open /dev", "as of `luks-header`"),
     ("inside", "e2fsck -b ", "tests/guest/crypt/again.rs"),
     ("pool-full", "lvextend --poolmetadatasize ", "tests/guest/policy/full.rs"),
+    ("several-devices", "mount -o ro,logdev=", "as of the row `several_devices_of_xfs`, with the option of its part"),
+    ("unwell", "lvextend --extents ", "as of `pool-full`"),
     ("still-mounted", "umount --lazy", "it says how the state came about"),
     ("still-mounted", "mount ", "tests/guest/users/openers.rs"),
     ("large-blocks", "lvremove ", "as of `new-not-blank`"),

@@ -73,6 +73,7 @@ pub fn what_helps(state: &State) -> String {
         Help::AgainPool => format!(
             "End the pods of its volumes, and run `{first}`; lvmthin(7) describes the repair"
         ),
+        Help::Room => format!("Extend it with `{first}`; if its group is full, add a disk first"),
     }
 }
 
@@ -85,6 +86,7 @@ pub fn first_command(state: &State) -> String {
         Help::Repair => format!("lvconvert --repair {of}"),
         Help::Resync => format!("lvchange --syncaction repair {of}"),
         Help::AgainPool => repair_pool(of),
+        Help::Room => format!("lvextend --extents +20%LV {of}"),
     }
 }
 

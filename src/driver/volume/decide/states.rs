@@ -35,6 +35,8 @@ pub enum Help {
     Again,
     /// The same with a thin pool, or a repair of the pool.
     AgainPool,
+    /// More room for the thin pool: a repair would give it none.
+    Room,
 }
 
 /// Where LVM says it. A letter of `lv_attr` has its place, counted from 1 as in lvs(8).
@@ -68,7 +70,7 @@ const ROWS: &[Row] = &[
     // A pool or a cache that has failed answers nothing. The next three refuse writes, or may lose them.
     (Health, "failed", Nothing, "failed", Help::Again),
     (Health, "metadata_read_only", Read, "metadata_read_only", Help::Again),
-    (Health, "out_of_data", Read, "out_of_data", Help::Again),
+    (Health, "out_of_data", Read, "out_of_data", Help::Room),
     (Health, "error", Read, "error", Help::Again),
     (Health, "unknown", Write, "unknown", Help::Refresh),
 
@@ -101,7 +103,7 @@ const ROWS: &[Row] = &[
     (Attr(9), "w", Write, "writemostly", Help::Look),
     (Attr(9), "F", Nothing, "failed", Help::Again),
     (Attr(9), "M", Read, "metadata_read_only", Help::Again),
-    (Attr(9), "D", Read, "out_of_data", Help::Again),
+    (Attr(9), "D", Read, "out_of_data", Help::Room),
     (Attr(9), "E", Read, "error", Help::Again),
     (Attr(9), "X", Write, "unknown", Help::Refresh),
 ];
@@ -136,6 +138,7 @@ impl State {
         let (id, help) = match (help, volume.pool_id()) {
             (Help::Again, Some(pool)) => (pool, Help::AgainPool),
             (Help::Again, None) if volume.is_pool() => (own(), Help::AgainPool),
+            (Help::Room, Some(pool)) => (pool, Help::Room),
             (help, _) => (own(), help),
         };
         Self {

@@ -25,7 +25,8 @@ pub fn require_well(volume: &Volume, is_to_be_read: bool) -> Result<(), Reason> 
         | Help::Repair
         | Help::Resync
         | Help::Again
-        | Help::AgainPool => Reason::Unwell(state),
+        | Help::AgainPool
+        | Help::Room => Reason::Unwell(state),
     })
 }
 

@@ -88,7 +88,8 @@ WARNING  pool-full  vg/pool: its data is
                     filled
                     its volumes run full
                     with it
-                    run: `lvextend --size +1g vg/pool`
+                    run:
+                    `lvextend --size +1g vg/pool`
 note     kubelet    it may crash
 ";
         assert_eq!((&*shown, printed.code), (want, 3));

@@ -8,7 +8,7 @@ use super::snapshot::nearly_lost;
 use driver::host::{Lack, own_name};
 use driver::names::{Bytes, Shown};
 use driver::volume::{
-    May, Reason, State, extend_pool, first_command, require_lease, require_well, what_helps,
+    Help, May, Reason, State, extend_pool, first_command, require_lease, require_well, what_helps,
 };
 
 impl Health {
@@ -44,16 +44,16 @@ impl Health {
         if state.may == May::Make {
             return None;
         }
+        if state.help == Help::Room && volume.runs_out_at(self.limit) {
+            // `full` says how full it is, and how to extend it.
+            return None;
+        }
         let refusal = require_well(volume, false).err();
         let text = match refusal.filter(|_| !volume.is_pool()) {
             Some(reason) => reason.message(&volume.id),
             None => format!("LVM says {:?}. {}", state.says, what_helps(&state)),
         };
         let finding = Finding::warning("volume-health", text).word(&state.says);
-        if volume.runs_out_at(self.limit) && state.may < May::Write {
-            // A repair would not give the pool more room.
-            return Some(finding.why("its volumes cannot be written until it has room"));
-        }
         Some(finding.run(first_command(&state)))
     }
 

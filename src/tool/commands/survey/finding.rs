@@ -1,5 +1,7 @@
 //! A finding: the fault, why it matters, and the command that helps.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use driver::names::{Shown, folded};
@@ -29,7 +31,7 @@ pub struct Finding {
     /// The volume, directory or disk that the finding is about.
     pub about: Option<String>,
     pub finding: String,
-    pub why: Option<&'static str>,
+    pub why: Option<Cow<'static, str>>,
     pub command: Option<String>,
     /// The finding in one word, for a list.
     #[serde(skip)]
@@ -84,8 +86,8 @@ impl Finding {
         self.severity >= Severity::Warning
     }
 
-    pub fn why(mut self, why: &'static str) -> Self {
-        self.why = Some(why);
+    pub fn why(mut self, why: impl Into<Cow<'static, str>>) -> Self {
+        self.why = Some(why.into());
         self
     }
 

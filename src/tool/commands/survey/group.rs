@@ -85,15 +85,13 @@ impl GroupHealth {
             let finding =
                 format!("{path} says that it is a disk of this group, and so does another");
             let finding = Finding::failed("duplicate-disks", finding).word("duplicate disk");
-            let finding = finding.why(
-                "until that is mended, LVM neither activates nor changes a volume of the group",
-            );
             // Not even LVM knows which of the two is the copy.
-            finding.run(format!(
-                "lsblk -o NAME,SIZE,SERIAL,WWN, and for the one that is the copy: \
-                 vgimportclone --basevgname {vg}-2 DISK; of two paths to one disk leave one \
-                 out by `filter` in lvm.conf"
-            ))
+            let finding = finding.why(format!(
+                "until that is mended, LVM neither activates nor changes a volume of the group. For the disk that is the \
+                 copy, run `vgimportclone --basevgname {vg}-2 DISK`; of two paths to one disk, leave one out by `filter` \
+                 in lvm.conf"
+            ));
+            finding.run("lsblk -o NAME,SIZE,SERIAL,WWN")
         })
     }
 
@@ -122,15 +120,16 @@ impl GroupHealth {
         let number = usize::try_from(number).unwrap_or(usize::MAX);
         let finding = Finding::failed("missing-disks", finding);
         let finding = finding.word(format!("{} missing", counted(number, "disk")));
-        let finding =
-            finding.why("volumes on it cannot be activated, unless they are RAID or mirrored");
-        Some(finding.run(format!(
-            "pvs -o pv_name,vg_name,pv_uuid,pv_missing; lsblk -o NAME,FSTYPE,UUID; dmesg; let LVM look at it if a filter \
-             of lvm.conf or lvmdevices hides it, or bring it back. If it is lost: lvs -a -o \
-             +devices {vg}; lvconvert --repair for each RAID volume, and for the RAID below a pool instead of the pool \
-             (POOL_tdata, POOL_tmeta); for each other one what `{} check {vg}` says, and lvremove of what is to be \
-             restored from a backup; and then vgreduce --removemissing {vg}",
+        let finding = finding.why(format!(
+            "volumes on it cannot be activated, unless they are RAID or mirrored. Let LVM look at it if a filter of \
+             lvm.conf or lvmdevices hides it, or bring it back. If it is lost, run `lvconvert --repair` for each RAID \
+             volume, and for the RAID below a pool instead of the pool (POOL_tdata, POOL_tmeta); for each other volume \
+             do what `{} check {vg}` says, and `lvremove` what is to be restored from a backup; and then run \
+             `vgreduce --removemissing {vg}`",
             own_name()
+        ));
+        Some(finding.run(format!(
+            "pvs -o pv_name,vg_name,pv_uuid,pv_missing; lsblk -o NAME,FSTYPE,UUID; lvs -a -o +devices {vg}; dmesg"
         )))
     }
 

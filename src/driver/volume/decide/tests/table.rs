@@ -184,6 +184,7 @@ fn what_lvm_says() {
         ("made in a full pool, and it does not fit", |f, w| { absent(f, w); promising(f, 61); }, full("data", 100.0)),
         ("its pool's metadata is full", |f, _| pool(f, 1.0, 99.5, ""), full("metadata", 99.5)),
         ("its pool is broken", |f, _| pool(f, 1.0, 1.0, "failed"), pool_unwell("failed", Help::AgainPool)),
+        ("its pool ran out of room", |f, _| pool(f, 1.0, 1.0, "out_of_data"), Refuse(Reason::Unwell(said("vg/pool", May::Read, "out_of_data", Help::Room)))),
         ("its pool has room", |f, _| pool(f, 94.9, 94.9, ""), make(Ext4)),
         ("its pool is not to be seen", |f, _| if let Some(Lvm::Volume { pool, .. }) = &mut f.lvm { *pool = Some(Pool::Unseen(LvId::parse("vg/pool").unwrap())); }, Refuse(Reason::NoPool(vg_pool()))),
     ]);

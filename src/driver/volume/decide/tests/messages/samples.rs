@@ -238,6 +238,7 @@ pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             ..said(Help::Again)
         }),
         Reason::Unwell(pool_said(Help::AgainPool)),
+        Reason::Unwell(pool_said(Help::Room)),
         Reason::AnotherDevice,
         Reason::LargerDevice {
             device: size(70),
@@ -334,6 +335,7 @@ pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             encrypted: true,
         },
         Reason::SeveralDevices(FsType::Btrfs),
+        Reason::SeveralDevices(FsType::Xfs),
         Reason::ReadOnlyVolume(ReadOnlyBy::Metadata),
         Reason::ReadOnlyVolume(ReadOnlyBy::Origin),
         Reason::ReadOnlyVolume(ReadOnlyBy::Kernel),
