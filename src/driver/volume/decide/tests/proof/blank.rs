@@ -1,8 +1,8 @@
 //! When a filesystem may be made: the promise about formatting, written once more.
 
 use super::super::sample::{NOW, volume};
+use super::contents::{begun, doubts};
 use super::known::*;
-use super::sights::{begun, doubts};
 use crate::lvm::Record;
 use crate::volume::decide::decision::{Decision, Making};
 use crate::volume::decide::doubt::Doubt;

@@ -2,6 +2,7 @@
 //! level by level. Each level gives each of its representatives.
 
 mod blank;
+mod contents;
 mod known;
 mod promises;
 mod sights;
@@ -22,6 +23,7 @@ use crate::volume::decide::reason::Word;
 use crate::volume::decide::rules::decide;
 use crate::volume::decide::uses::Uses;
 use crate::volume::decide::wish::{Purpose, Wish};
+use contents::{CONTENTS, recorded};
 use promises::{check, lvm_before_activation};
 use sights::*;
 
@@ -130,16 +132,12 @@ struct Cases {
     /// How often each of four decisions on encrypted volumes came: mount, open, make the header, make the filesystem
     /// inside.
     encrypted: [u64; 4],
-    contents: Vec<Content>,
 }
 
 impl Cases {
     /// All cases of these wishes.
     fn of<'a>(wishes: impl Iterator<Item = &'a Wish>) -> Self {
-        let mut cases = Self {
-            contents: contents(),
-            ..Self::default()
-        };
+        let mut cases = Self::default();
         for wish in wishes {
             for device in DEVICES {
                 let mut facts = unseen();
@@ -199,123 +197,117 @@ impl Cases {
             "{level:?} twice: {facts:?} {wish:?}"
         );
         let looked = [looked, &[level]].concat();
-        for facts in self.sights(facts, wish, level) {
+        for facts in sights(facts, wish, level) {
             self.explore(&facts, wish, &looked);
         }
     }
+}
 
-    /// The facts after a look at this level, once for each of its representatives.
-    fn sights(&self, facts: &Facts, wish: &Wish, level: Level) -> Vec<Facts> {
-        let seen = |change: &dyn Fn(&mut Facts)| {
-            let mut facts = facts.clone();
-            change(&mut facts);
-            facts
-        };
-        match level {
-            Level::Uses => {
-                let opened = OPENED.iter().take_while(|_| is_simple(wish));
-                let one = |see: &See| {
-                    seen(&|f| {
-                        f.uses = Some(Uses::default());
-                        see(f);
-                    })
-                };
-                USES.iter().chain(opened).map(one).collect()
-            }
-            Level::Lvm => {
-                let mut all: Vec<Facts> = ANSWERS.iter().map(|see| seen(see)).collect();
-                // For a volume that is encrypted or is to be encrypted, only every fourth.
-                let is_short = is_open(facts) || wish.encrypted.is_some();
-                for odd in ODDITIES.iter().step_by(if is_short { 4 } else { 1 }) {
-                    all.push(seen(&|f| {
-                        f.lvm = blank().lvm;
-                        volume(f).sized(Bytes::new(GIB));
-                        volume(f).group.free = ROOM;
-                        if is_open(f) {
-                            tags(f, ENCRYPTED);
-                        }
-                        odd(f);
-                    }));
-                }
-                if is_open(facts) {
-                    all.push(seen(&|f| f.lvm = blank().lvm));
-                }
-                all
-            }
-            Level::Creation => vec![seen(&|f| f.lvcreate_ended = true)],
-            Level::LeaseState => LOCKS
+/// The facts after a look at this level, once for each of its representatives. They are made one after the other: all
+/// those of a content together would not fit into the processor's cache.
+fn sights<'a>(
+    facts: &'a Facts,
+    wish: &'a Wish,
+    level: Level,
+) -> Box<dyn Iterator<Item = Facts> + 'a> {
+    let seen = move |change: &dyn Fn(&mut Facts)| {
+        let mut facts = facts.clone();
+        change(&mut facts);
+        facts
+    };
+    let each = move |sees: &'static [See]| Box::new(sees.iter().map(move |see| seen(see)));
+    match level {
+        Level::Uses => {
+            let opened = OPENED.iter().take_while(|_| is_simple(wish));
+            Box::new(USES.iter().chain(opened).map(move |see| {
+                seen(&|f| {
+                    f.uses = Some(Uses::default());
+                    see(f);
+                })
+            }))
+        }
+        Level::Lvm => {
+            // For a volume that is encrypted or is to be encrypted, only every fourth.
+            let is_short = is_open(facts) || wish.encrypted.is_some();
+            let odd = ODDITIES.iter().step_by(if is_short { 4 } else { 1 });
+            let odd = odd.map(move |odd| {
+                seen(&|f| {
+                    f.lvm = blank().lvm;
+                    volume(f).sized(Bytes::new(GIB));
+                    volume(f).group.free = ROOM;
+                    if is_open(f) {
+                        tags(f, ENCRYPTED);
+                    }
+                    odd(f);
+                })
+            });
+            let without_record = is_open(facts).then(|| seen(&|f| f.lvm = blank().lvm));
+            Box::new(each(&ANSWERS).chain(odd).chain(without_record))
+        }
+        Level::Creation => Box::new([seen(&|f| f.lvcreate_ended = true)].into_iter()),
+        Level::LeaseState => Box::new(
+            LOCKS
                 .iter()
-                .map(|lock| seen(&|f| f.locks = Some(lock())))
-                .collect(),
-            Level::Ground => GROUNDS.iter().map(|see| seen(see)).collect(),
-            Level::Room => ROOMS.iter().map(|see| seen(see)).collect(),
-            Level::Openers => OPENERS.iter().map(|see| seen(see)).collect(),
-            // With all contents, the proof would take too long.
-            Level::Content if !is_simple(wish) => {
-                vec![seen(&|f| f.content = blank().content)]
-            }
-            Level::Content => self.with_content(facts, wish),
-            Level::Decrypted => {
-                let all = self.contents.iter();
-                let all = all.filter(|content| !matches!(content, Content::Luks(_)));
-                let mut all: Vec<Facts> = all
-                    .map(|content| {
-                        seen(&|f| {
-                            f.decrypted = Some(Decrypted {
-                                content: content.clone(),
-                                table: table(),
-                            });
-                        })
-                    })
-                    .collect();
-                // Here only the kernel's table is wrong.
-                let odd = DmTable {
-                    cipher: "null".into(),
-                    ..table()
-                };
-                let plain = Content::Filesystem(found(FsType::Ext4));
-                all.push(seen(&|f| {
-                    f.decrypted = Some(Decrypted {
-                        content: plain.clone(),
-                        table: odd.clone(),
-                    });
-                }));
-                all
-            }
+                .map(move |lock| seen(&|f| f.locks = Some(lock()))),
+        ),
+        Level::Ground => each(&GROUNDS),
+        Level::Room => each(&ROOMS),
+        Level::Openers => each(&OPENERS),
+        // With all contents, the proof would take too long.
+        Level::Content if !is_simple(wish) => {
+            Box::new([seen(&|f| f.content = blank().content)].into_iter())
+        }
+        Level::Content => Box::new(with_content(facts, wish)),
+        Level::Decrypted => {
+            let inside = move |content: &Content, table: DmTable| {
+                let content = content.clone();
+                let inside = Decrypted { content, table };
+                seen(&|f| f.decrypted = Some(inside.clone()))
+            };
+            let is_plain = |content: &&Content| !matches!(content, Content::Luks(_));
+            let all = CONTENTS.iter().filter(is_plain);
+            let all = all.map(move |content| inside(content, table()));
+            // Here only the kernel's table is wrong.
+            let odd = DmTable {
+                cipher: "null".into(),
+                ..table()
+            };
+            let plain = Content::Filesystem(found(FsType::Ext4));
+            Box::new(all.chain([inside(&plain, odd)]))
         }
     }
+}
 
-    /// Each content with each record, permission and kind of disk. For an encrypted volume, and for one that is to be
-    /// encrypted, only the combinations that some rule judges differently.
-    fn with_content(&self, facts: &Facts, wish: &Wish) -> Vec<Facts> {
-        let mut all = Vec::new();
-        let may_meet = |content: &Content, record: &str, permission: Permission| {
-            let is_luks = [ENCRYPTED, ENCRYPTING].contains(&record);
-            let is_header = matches!(content, Content::Luks(_));
-            let is_plain = wish.encrypted.is_none() && !is_luks;
-            let is_short = OF_LUKS.contains(&record)
-                && [Permission::None, Permission::Named(NOW)].contains(&permission);
-            is_luks && is_short || !is_open(facts) && !is_header && (is_plain || is_short)
-        };
-        for content in &self.contents {
-            for (record, permission) in RECORDS
-                .into_iter()
-                .flat_map(|record| PERMISSIONS.map(|permission| (record, permission)))
-                .filter(|(record, permission)| may_meet(content, record, *permission))
-            {
-                // A permission that permits nothing permits nothing on an odd disk either.
-                let is_odd = ![Permission::None, Permission::Named(NOW)].contains(&permission);
-                for disk in DISKS.iter().take(if is_odd { 1 } else { DISKS.len() }) {
-                    let mut facts = facts.clone();
-                    facts.content = Some(content.clone());
-                    volume(&mut facts).record = recorded(record, permission, &facts);
-                    disk(&mut facts);
-                    all.push(facts);
-                }
-            }
-        }
-        all
-    }
+/// Each content with each record, permission and kind of disk. For an encrypted volume, and for one that is to be
+/// encrypted, only the combinations that some rule judges differently.
+fn with_content<'a>(facts: &'a Facts, wish: &'a Wish) -> impl Iterator<Item = Facts> + 'a {
+    let may_meet = |content: &Content, record: &str, permission: Permission| {
+        let is_luks = [ENCRYPTED, ENCRYPTING].contains(&record);
+        let is_header = matches!(content, Content::Luks(_));
+        let is_plain = wish.encrypted.is_none() && !is_luks;
+        let is_short = OF_LUKS.contains(&record)
+            && [Permission::None, Permission::Named(NOW)].contains(&permission);
+        is_luks && is_short || !is_open(facts) && !is_header && (is_plain || is_short)
+    };
+    let all = CONTENTS.iter().flat_map(|content| {
+        let of_record = move |record| PERMISSIONS.map(|permission| (content, record, permission));
+        RECORDS.into_iter().flat_map(of_record)
+    });
+    let all =
+        all.filter(move |(content, record, permission)| may_meet(content, record, *permission));
+    all.flat_map(|(content, record, permission)| {
+        let mut facts = facts.clone();
+        facts.content = Some(content.clone());
+        volume(&mut facts).record = recorded(record, permission, &facts);
+        // A permission that permits nothing permits nothing on an odd disk either.
+        let is_odd = ![Permission::None, Permission::Named(NOW)].contains(&permission);
+        let disks = DISKS.iter().take(if is_odd { 1 } else { DISKS.len() });
+        disks.map(move |disk| {
+            let mut facts = facts.clone();
+            disk(&mut facts);
+            facts
+        })
+    })
 }
 
 /// Whether only those fields of this wish that matter for content differ from the default.

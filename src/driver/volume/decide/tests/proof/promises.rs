@@ -2,8 +2,8 @@
 
 use super::super::sample::NOW;
 use super::blank::*;
+use super::contents::begun;
 use super::known::*;
-use super::sights::begun;
 use crate::volume::decide::decision::{Decision, Grow, Making};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Content, Facts, Lvm};
