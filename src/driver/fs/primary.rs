@@ -83,8 +83,9 @@ fn log_of_xfs(fields: &Fields, block_size: u64) -> Option<u64> {
     })
 }
 
-/// Whether the log, or the realtime section, is on another device. Since Linux 6.15, a realtime section can be on the same
-/// device (`sb_rtstart`). Sources: Linux' fs/xfs/libxfs/xfs_format.h, `xfs_dsb`; fs/xfs/xfs_super.c, `xfs_open_devices`.
+/// Whether the log, or the realtime section, is on another device. Since Linux 6.15, a realtime section can be on the
+/// same device (`sb_rtstart`). Sources: the kernel's `fs/xfs/libxfs/xfs_format.h`, `xfs_dsb`; `fs/xfs/xfs_super.c`,
+/// `xfs_open_devices`.
 fn is_part_of_xfs(fields: &Fields) -> Option<bool> {
     let be64 = |at| fields.array(at).map(u64::from_be_bytes);
     let has_log_outside = fields.be32(96)? != 0 && be64(48)? == 0;

@@ -47,10 +47,13 @@ fn of_journal(host: &Host, config: &Config, oldest: u64) -> Result<Vec<Call>> {
         // The newest come first, so that the limit leaves out the oldest.
         .args(["--reverse", &format!("--lines={MOST_LINES}")])
         .args([format!("--since=@{oldest}")]);
-    let output = host.run(&command).context(
-        "asking the journal (without one, look where the syslog daemon writes, such as \
-         /var/log/syslog, or set `log` in config.toml to a file)",
-    )?;
+    let help = if nix::unistd::geteuid().is_root() {
+        "without one, look where the syslog daemon writes, such as /var/log/syslog, or set `log` in config.toml to a file"
+    } else {
+        "use sudo, or be in a group that may read it, such as systemd-journal"
+    };
+    let asking = || format!("asking the journal ({help})");
+    let output = host.run(&command).with_context(asking)?;
     if output.stdout.is_empty() {
         require_a_journal(host, config)?;
     }
