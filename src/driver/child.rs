@@ -71,8 +71,9 @@ fn read_devices() -> Result<()> {
     Ok(())
 }
 
-/// Answers one question about a device, in JSON. The questions: `examine <size> <extent> [flush]`, `superblock [flush]`,
-/// `luks`, and `luks-keys <file> [<start> <end>]…`. `<extent>` is an [`Extent`](crate::fs::Extent). Numbers are decimal.
+/// Answers one question about a device, in JSON. The questions: `examine <size> <extent> [flush]`, `superblock
+/// [flush]`, `luks`, and `luks-keys <file> [<start> <end>]…`. `<extent>` is an [`Extent`](crate::fs::Extent). Numbers
+/// are decimal.
 fn read(device: &Uncached, words: &[&str]) -> Result<String> {
     let number = |word: &str| word.parse::<u64>().context("reading a number");
     match *words {

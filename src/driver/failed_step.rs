@@ -156,8 +156,8 @@ impl FailedStep {
     }
 }
 
-/// The exit code of a tool that a signal has ended is 128 more than the signal's number. As in a shell, 126 and 127 mean
-/// that a program cannot be run.
+/// The exit code of a tool that a signal has ended is 128 more than the signal's number. As in a shell, 126 and 127
+/// mean that a program cannot be run.
 fn by_code(line: &str, code: i32) -> Option<String> {
     const SIGKILLED: i32 = 128 + 9;
     const SIGTERMED: i32 = 128 + 15;

@@ -65,9 +65,9 @@ fn are_all_roots(status: &str) -> bool {
     ids.is_some_and(|ids| ids.split_whitespace().eq(["0"; 4]))
 }
 
-/// The texts of kubelet's config: the file of `--config`, then the files NAME.conf in the directory of `--config-dir`, by
-/// their names. A value of a later file counts. Files in directories below that directory are left out.
-/// Source: kubelet's `cmd/kubelet/app/server.go`, `mergeKubeletConfigurations`.
+/// The texts of kubelet's config: the file of `--config`, then the files NAME.conf in the directory of `--config-dir`,
+/// by their names. A value of a later file counts. Files in directories below that directory are left out. Source:
+/// kubelet's `cmd/kubelet/app/server.go`, `mergeKubeletConfigurations`.
 fn configs(kernel: &Kernel, line: &str) -> Vec<String> {
     let mut files: Vec<PathBuf> = flag(line, "--config")
         .map(PathBuf::from)

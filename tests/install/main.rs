@@ -1,4 +1,5 @@
-//! `flexvolume-lvm install` and `flexvolume-lvm uninstall`, run for real in temporary directories, mostly with stand-in drivers.
+//! `flexvolume-lvm install` and `flexvolume-lvm uninstall`, run for real in temporary directories, mostly with stand-in
+//! drivers.
 #![allow(clippy::restriction, clippy::disallowed_methods)]
 
 mod image;

@@ -193,9 +193,9 @@ pub fn warning(pod: &str, words: &str) -> String {
     })
 }
 
-/// The message of a volume that does not come up. Without attach mode, this is from the pod's event. In attach mode it
-/// is from kubelet's log: if kubelet itself attaches, a failed `attach` makes no event. If a control plane attaches,
-/// there is an event.
+/// The message of a volume that does not come up. Without attach mode, the message is from the pod's
+/// event. In attach mode it is from kubelet's log, since a failed `attach` makes an event only if a control plane
+/// attaches.
 pub fn refusal(mode: Mode, pod: &str, words: &str) -> String {
     if mode == Mode::MountOnly {
         return warning(pod, words);

@@ -13,7 +13,7 @@ struct Life {
     pods: Vec<Pod>,
 }
 
-/// Ends all lives at once, since most of an end is waiting.
+/// Ends all lives at the same time, since ending one is mostly waiting.
 fn end(lives: &mut [Life], last: fn(Mode) -> Option<&'static str>) {
     let ends: Vec<_> = lives
         .iter()

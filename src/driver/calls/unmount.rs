@@ -17,8 +17,8 @@ use crate::volume::{clear_global, close_leftovers, let_go, release_named, take_o
 /// or there is no such directory. The unmount is never lazy and never forced, and touches nothing in the directory.
 ///
 /// Without attach mode, nobody calls `unmountdevice` and `detach`, so a volume's last `unmount` does their work, too.
-/// In a shared group, the last unmount does the work of `detach` in both modes. In both modes, a volume's last `unmount`
-/// also unmounts its global mounts of other names: kubelet may have forgotten them.
+/// In a shared group, the last unmount does the work of `detach` in both modes. In both modes, a volume's last
+/// `unmount` also unmounts its global mounts of other names: kubelet may have forgotten them.
 pub fn unmount(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     let config = &config.config;
     let place = KubeletPath::of(dir);

@@ -10,8 +10,8 @@ use crate::host::{Command, Host, Kernel};
 const MODULE: &str = "dm-crypt";
 
 /// Fails if dm-crypt is neither in the kernel nor a module of its release. The driver asks this before it makes a
-/// header: without dm-crypt, cryptsetup would make the header, and then could not open it. If this mount namespace has no
-/// modules at all, the kernel may load the host's: then this function succeeds.
+/// header: without dm-crypt, cryptsetup would make the header, and then could not open it. If this mount namespace has
+/// no modules at all, the kernel may load the host's: then this function succeeds.
 ///
 /// Source: modules.dep(5), and Linux' Documentation/kbuild/kbuild.rst, "modules.builtin".
 pub fn require_dm_crypt(host: &Host) -> Result<()> {

@@ -41,7 +41,8 @@ fn ext(fields: &Fields) -> Option<FsType> {
     }
 }
 
-/// Names an xfs whose checksum is right. Version 4 of xfs has no checksum, and its fields must be enough. Source: the kernel's `fs/xfs/libxfs/xfs_format.h`, `XFS_SB_CRC_OFF`.
+/// Names an xfs whose checksum is right. Version 4 of xfs has no checksum, and its fields must be enough. Source: the
+/// kernel's `fs/xfs/libxfs/xfs_format.h`, `XFS_SB_CRC_OFF`.
 fn xfs(fields: &Fields) -> Option<FsType> {
     const CHECKSUM: usize = 224;
     let version = u16::from_be_bytes(fields.array(100)?) & 0xF;
@@ -56,8 +57,8 @@ fn xfs(fields: &Fields) -> Option<FsType> {
     (version == 5 && fields.le32(CHECKSUM)? == sum).then_some(FsType::Xfs)
 }
 
-/// Names a btrfs whose checksum is right. The kernel, not the driver, checks a checksum that is not CRC-32C. Source: the kernel's
-/// `include/uapi/linux/btrfs_tree.h`, `struct btrfs_super_block`.
+/// Names a btrfs whose checksum is right. The kernel, not the driver, checks a checksum that is not CRC-32C. Source:
+/// the kernel's `include/uapi/linux/btrfs_tree.h`, `struct btrfs_super_block`.
 fn btrfs(fields: &Fields) -> Option<FsType> {
     const CRC32C: u16 = 0;
     let sum = !crc32c(u32::MAX, fields.0.get(0x20..0x1000)?);

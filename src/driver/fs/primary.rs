@@ -28,8 +28,8 @@ pub fn read_primary(device: &impl ReadAt) -> io::Result<Option<Superblock>> {
 
 type Reader = fn(&Fields, u64) -> Option<Superblock>;
 
-/// The offset of each superblock, how many bytes of it are read, and its reader. The checksum of an xfs covers its first
-/// sector, which may have 4 KiB; that of a btrfs covers 4 KiB.
+/// The offset of each superblock, how many bytes of it are read, and its reader. The checksum of an xfs covers its
+/// first sector, which may have 4 KiB; that of a btrfs covers 4 KiB.
 const READERS: [(u64, usize, Reader); 3] = [
     (PRIMARY_EXT, 1024, ext),
     (0, 4096, xfs),

@@ -82,8 +82,8 @@ pub fn scan(
     ask_child(host, claim, super::EXAMINE, words.chain(flush))
 }
 
-/// Makes every place zero that [`examine`] reads, on a volume that this call's lvcreate has just made. Otherwise, what a
-/// removed volume left there would count as data. The child that writes inherits the group's `lock`, and fails if
+/// Makes every place zero that [`examine`] reads, on a volume that this call's lvcreate has just made. Otherwise, what
+/// a removed volume left there would count as data. The child that writes inherits the group's `lock`, and fails if
 /// anybody has claimed the device.
 pub(crate) fn clean(host: &Host, size: Bytes, device: File, lock: &Lock) -> Result<()> {
     let command = Command::myself(super::CLEAN, Effect::Writes, host.limits.make)

@@ -16,9 +16,9 @@ const EXT4: &str = "-q -m 0 -O metadata_csum -E nodiscard,lazy_itable_init=1,laz
 /// Options of mkfs.xfs and mkfs.btrfs: do not discard.
 const XFS_AND_BTRFS: &str = "-q -K";
 
-/// Runs mkfs on a blank device. `uuid`: the UUID that the filesystem gets, unless it is a btrfs. `over`: whether mkfs may
-/// overwrite what it sees: half a filesystem of the driver's own, or the noise of a fresh LUKS2 device, in which it might
-/// see a signature. mkfs opens the device exclusively, and inherits `lock`.
+/// Runs mkfs on a blank device. `uuid`: the UUID that the filesystem gets, unless it is a btrfs. `over`: whether mkfs
+/// may overwrite what it sees: half a filesystem of the driver's own, or the noise of a fresh LUKS2 device, in which it
+/// might see a signature. mkfs opens the device exclusively, and inherits `lock`.
 pub fn mkfs(
     host: &Host,
     permit: Permit,

@@ -13,8 +13,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, setrlimit};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
-/// The time from the signal that tells the driver to stop until its last step begins. A step that is killed may take one
-/// second more. kubelet waits 10 s for the driver.
+/// The time from the signal that tells the driver to stop until its last step begins. A step that is killed may take
+/// one second more. kubelet waits 10 s for the driver.
 const GRACE: Duration = Duration::from_secs(8);
 
 /// The few system calls that the driver makes itself, and the files that it reads.

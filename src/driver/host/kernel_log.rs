@@ -40,8 +40,8 @@ impl KernelLog {
     }
 }
 
-/// The kernel's message that it killed a tool of this name for want of memory, in the last minute. `None`: it did not, or
-/// its log cannot be read. Source: Linux' `mm/oom_kill.c`, `__oom_kill_process`.
+/// The kernel's message that it killed a tool of this name for want of memory, in the last minute. `None`: it did not,
+/// or its log cannot be read. Source: Linux' `mm/oom_kill.c`, `__oom_kill_process`.
 pub fn out_of_memory(tool: &str) -> Option<String> {
     /// The longest name that the kernel keeps of a process: `TASK_COMM_LEN` less its NUL.
     const LONGEST: usize = 15;
@@ -58,8 +58,8 @@ pub fn out_of_memory(tool: &str) -> Option<String> {
     said.last().map(|said| folded_to(&said, 256))
 }
 
-/// The message of a record that says that the kernel killed a process of this name, `(e2fsck)`. `since`: in seconds since
-/// the boot.
+/// The message of a record that says that the kernel killed a process of this name, `(e2fsck)`. `since`: in seconds
+/// since the boot.
 fn killed(record: &str, name: &str, since: u64) -> Option<String> {
     const MICROSECONDS: u64 = 1_000_000;
     let (head, text) = record.split_once(';')?;

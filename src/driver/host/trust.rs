@@ -121,7 +121,8 @@ mod tests {
             (has_acl(file.path()), is_refused()),
             (false, !geteuid().is_root())
         );
-        // Version 2; then kind, permissions and user of each entry. Source: Linux' include/uapi/linux/posix_acl_xattr.h.
+        // Version 2; then kind, permissions and user of each entry. Source: Linux'
+        // include/uapi/linux/posix_acl_xattr.h.
         let entries = [
             (1, 6, u32::MAX),
             (2, 6, 65534),

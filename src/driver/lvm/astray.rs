@@ -34,8 +34,9 @@ pub fn numbers_of_disks(host: &Host, vg: &VgName) -> Result<BTreeSet<String>> {
 }
 
 /// The disks that a device is on by the kernel's table, but that are no disks of its group by LVM: such a disk was
-/// pulled out, and came back under another name. Returns their names in /dev. `known`: the numbers of the group's disks,
-/// by LVM. `images`: whether to look also below the images of a RAID or mirror, whose data other images have, too.
+/// pulled out, and came back under another name. Returns their names in /dev. `known`: the numbers of the group's
+/// disks, by LVM. `images`: whether to look also below the images of a RAID or mirror, whose data other images have,
+/// too.
 pub fn astray(
     kernel: &Kernel,
     known: &BTreeSet<String>,

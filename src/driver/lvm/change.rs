@@ -17,8 +17,8 @@ use crate::host::{Command, DeviceNumber, Host, Lock, Writing};
 use crate::names::{Bytes, LvId, LvName, VgName};
 
 /// With these settings, LVM prints its messages on standard error, in plain text, and makes the change, even if
-/// lvm.conf(5) says otherwise. With `global/test=1`, LVM would report success and change nothing: a filesystem would have
-/// no record.
+/// lvm.conf(5) says otherwise. With `global/test=1`, LVM would report success and change nothing: a filesystem would
+/// have no record.
 const CONFIG: &str = "log/report_command_log=0 global/test=0";
 
 fn command(tool: &'static str, limit: Duration) -> Command {

@@ -210,9 +210,9 @@ impl Volume {
     }
 
     /// How much of a thin volume was ever written, in percent, with two digits after the point. LVM says 0.00 only if
-    /// no block was written, and counts the blocks that a snapshot shares with its origin. `None`: no block was written,
-    /// or the volume is not thin. "unknown": LVM does not tell. Source: lvm2 libdm/libdm-common.c, `dm_make_percent` and
-    /// `dm_percent_to_round_float`.
+    /// no block was written, and counts the blocks that a snapshot shares with its origin. `None`: no block was
+    /// written, or the volume is not thin. "unknown": LVM does not tell. Source: lvm2 libdm/libdm-common.c,
+    /// `dm_make_percent` and `dm_percent_to_round_float`.
     pub fn own_blocks(&self) -> Option<String> {
         match self.data_percent {
             _ if !self.is_thin() => None,

@@ -17,8 +17,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 const DMEVENTD: &str = "/run/dmeventd-client";
 
 /// If an LVM command failed (`done`), adds the cause to its error. If LVM refused: why this node cannot use the group,
-/// for example because it is another host's. If the command was stopped at its limit: what it waited for. Runs tools for
-/// that, each for up to 10 s. `vg`: `None` for a command on all groups.
+/// for example because it is another host's. If the command was stopped at its limit: what it waited for. Runs tools
+/// for that, each for up to 10 s. `vg`: `None` for a command on all groups.
 pub(super) fn find_cause<T>(
     host: &Host,
     vg: Option<&VgName>,

@@ -78,9 +78,9 @@ impl Table {
         Some((parent.device, parent.root.join(path)))
     }
 
-    /// Whether the end of `own`, a mount of this table, also ends `copy`, a mount of another namespace's table. The kernel
-    /// carries an unmount from the mount in which `own` is to its peers and to the mounts that follow it. Source: Linux'
-    /// Documentation/filesystems/sharedsubtree.rst, "umount".
+    /// Whether the end of `own`, a mount of this table, also ends `copy`, a mount of another namespace's table. The
+    /// kernel carries an unmount from the mount in which `own` is to its peers and to the mounts that follow it.
+    /// Source: Linux' Documentation/filesystems/sharedsubtree.rst, "umount".
     pub fn takes_along(&self, own: &Row, (others, copy): (&Self, &Row)) -> bool {
         let parents = self.by_id(own.parent).zip(others.by_id(copy.parent));
         let follows = parents.is_some_and(|(parent, its)| {

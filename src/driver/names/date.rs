@@ -2,8 +2,8 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The time that is `seconds` after the beginning of 1970: RFC 3339, in UTC. That has no year after 9999, and the number
-/// may be larger: somebody else has written it to a disk or a log.
+/// The time that is `seconds` after the beginning of 1970: RFC 3339, in UTC. That has no year after 9999, and the
+/// number may be larger: somebody else has written it to a disk or a log.
 pub fn date(seconds: u64) -> String {
     const LAST: u64 = 253_402_300_799;
     let time = UNIX_EPOCH.checked_add(Duration::from_secs(seconds.min(LAST)));

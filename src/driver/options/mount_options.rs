@@ -74,7 +74,8 @@ impl MountOptions {
         Self([&*self.0, &*other.0].concat())
     }
 
-    /// The options of [`FINAL`] that these options of the node set, and do not undo later. They restrict each mount.
+    /// Those of [`FINAL`] that the node's options set, and that no later option of the node takes back. Every mount gets
+    /// them.
     pub fn finals(&self) -> impl Iterator<Item = &'static str> {
         let kept = FINAL.iter().filter(|(no, yes)| {
             let mut last_first = self.0.iter().rev();

@@ -44,8 +44,8 @@ impl Device {
         {
             return has_errors.then_some(Failure::Errors);
         }
-        // Only a mount in kubelet's directories is opened: these are on no network server that could hang. A mount of the
-        // host is refused as such.
+        // Only a mount in kubelet's directories is opened: these are on no network server that could hang. A mount of
+        // the host is refused as such.
         let mut all = mounts.iter();
         let row = all.find(|row| KubeletPath::of(&row.mount_point) != KubeletPath::Other)?;
         is_shut_down(kernel, &row.mount_point, row.id).then_some(Failure::ShutDown)

@@ -129,8 +129,8 @@ pub enum Task {
     /// Let the next mount format a volume on which nothing is found
     ///
     /// For a volume that the driver refuses because its record, or remains on the volume, say that it held data. The
-    /// command prints which data that is. The permission holds for a day, and the next mount destroys the data. A volume
-    /// that cannot be read, is in use, or has known content gets no permission.
+    /// command prints which data that is. The permission holds for a day, and the next mount destroys the data. A
+    /// volume that cannot be read, is in use, or has known content gets no permission.
     #[command(after_long_help = help::ALLOW_FORMAT)]
     AllowFormat {
         /// The volume, as VG/LV or /dev/VG/LV

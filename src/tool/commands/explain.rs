@@ -69,8 +69,8 @@ impl Topic {
     }
 }
 
-/// The words that a mistyped word, or a part of a word, may stand for: those that begin with the text or have it after a
-/// `-`, or else the nearest one.
+/// The words that a mistyped word, or a part of a word, may stand for: those that begin with the text or have it after
+/// a `-`, or else the nearest one.
 fn near(text: &str) -> Vec<&'static str> {
     /// Shorter texts are parts of too many words.
     const SHORTEST: usize = 3;

@@ -24,8 +24,8 @@ pub struct DriverDir {
     pub path: PathBuf,
     pub exe: PathBuf,
     pub config: PathBuf,
-    /// Another driver, which was there before the first installation. It is kept until `uninstall` puts it back. Its name
-    /// begins with a dot, so kubelet ignores it.
+    /// Another driver, which was there before the first installation. It is kept until `uninstall` puts it back. Its
+    /// name begins with a dot, so kubelet ignores it.
     pub original: PathBuf,
 }
 

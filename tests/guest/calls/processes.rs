@@ -283,8 +283,8 @@ fn growth_asks_extends_and_grows_and_does_not_extend_again() {
     let (json, device) = (volume.json(), volume.device());
     let args = ["expandfs", &json, &device, text(&dir), "67108864", "0"];
     starts(&node, &args, &[ASK, "lvextend", "resize2fs"]);
-    // The filesystem of an extended volume may still be small: only its own tool knows. If the tool has changed nothing,
-    // the superblock is compared with the device.
+    // The filesystem of an extended volume may still be small: only its own tool knows. If the tool has changed
+    // nothing, the superblock is compared with the device.
     starts(&node, &args, &[ASK, "resize2fs", EXAMINE]);
 }
 

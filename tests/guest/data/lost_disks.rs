@@ -1,5 +1,5 @@
-//! Disks that are lost in the middle of something, or whose beginning was overwritten. LVM calls a volume partial, or knows
-//! it no more, and all its data is there.
+//! Disks that are lost in the middle of something, or whose beginning was overwritten. LVM calls a volume partial, or
+//! knows it no more, and all its data is there.
 
 use crate::page::{about, blocks};
 use crate::prelude::*;

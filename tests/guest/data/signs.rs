@@ -7,8 +7,8 @@ use crate::prelude::*;
 const LOSE: &str =
     "lose() { dd if=/dev/zero of=$1 bs=$2 count=1 conv=fsync status=none; udevadm settle; }\n";
 
-/// A name of a volume that `lvcreate` makes with 320 MiB, a script that leaves data without its head on `$dev`, and what
-/// the driver finds there.
+/// A name of a volume that `lvcreate` makes with 320 MiB, a script that leaves data without its head on `$dev`, and
+/// what the driver finds there.
 type Row = (&'static str, &'static str, &'static str);
 
 #[rustfmt::skip] // a row is a line

@@ -1,5 +1,5 @@
-//! The driver, its tools or both are killed, or told to stop, at every step of a call in turn. Then the call is repeated,
-//! as kubelet would repeat it. It succeeds, and no data is lost.
+//! The driver, its tools or both are killed, or told to stop, at every step of a call in turn. Then the call is
+//! repeated, as kubelet would repeat it. It succeeds, and no data is lost.
 //!
 //! To do each of these at each step takes hours. A run takes a sample of the steps, and prints the seed that chose it.
 //! `tests/run.sh --full guest kills` takes all steps.

@@ -178,8 +178,8 @@ pub fn looped(file: &Path, size: u64) -> String {
     run("losetup", &["--find", "--show", text(file)])
 }
 
-/// Like [`looped`], with sectors of this size in bytes. The kernel refuses the size while udev reads the new device, and
-/// losetup before 2.37 does not try again.
+/// Like [`looped`], with sectors of this size in bytes. The kernel refuses the size while udev reads the new device,
+/// and losetup before 2.37 does not try again.
 pub fn looped_in(sector: &str, file: &Path, size: u64) -> String {
     File::create(file).unwrap().set_len(size).unwrap();
     let mut device = String::new();

@@ -1,7 +1,7 @@
 //! The random life of a node, for as many seconds as `FLEXVOLUME_LVM_LIFE` says: pods come and go, calls are killed,
-//! disks fail, the power fails, operators rename and repair, and follow what doctor advises. After each step nothing that
-//! was synced is lost, no pod has another pod's volume, and nothing is refused without a reason. `tests/run.sh life
-//! [SECONDS [SEED]]` plays it. A life that fails is made shorter. The printed seed gives the same life again.
+//! disks fail, the power fails, operators rename and repair, and follow what doctor advises. After each step nothing
+//! that was synced is lost, no pod has another pod's volume, and nothing is refused without a reason. `tests/run.sh
+//! life [SECONDS [SEED]]` plays it. A life that fails is made shorter. The printed seed gives the same life again.
 
 mod oracle;
 mod player;

@@ -1,5 +1,5 @@
-//! The commands of docs/claims.md, docs/moving.md and docs/replace-the-script.md that need no cluster, and the objects on these pages,
-//! all as they are printed there.
+//! The commands of docs/claims.md, docs/moving.md and docs/replace-the-script.md that need no cluster, and the objects
+//! on these pages, all as they are printed there.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

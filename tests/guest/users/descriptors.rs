@@ -33,7 +33,8 @@ fn reader(volume: &Volume, before: &str) -> Process {
     reader
 }
 
-/// `mount` for a pod, and how many links it reads. strace does something to it at these.
+/// Runs `mount` for a pod under strace, which injects `inject` at each link that is read. Returns the reply, and how
+/// many links were read.
 fn mount_with(node: &Node, volume: &Volume, inject: &str) -> (Reply, usize) {
     let dir = precreated(node.pod_dir("pod", volume));
     let json = volume.json_for("pod");

@@ -111,8 +111,8 @@ fn start(node: &Node, pod: &str, volume: &Volume) {
     node.mount(pod, volume).is_success();
 }
 
-/// kubelet restarts between the ends of two pods. Then it knows only the `PersistentVolume` of the second one. Once, the
-/// node leaves attach mode meanwhile.
+/// kubelet restarts between the ends of two pods. Then it knows only the `PersistentVolume` of the second one. Once,
+/// the node leaves attach mode meanwhile.
 #[test]
 fn the_last_pod_takes_off_a_global_mount_that_kubelet_forgot() {
     for later in BOTH_MODES {

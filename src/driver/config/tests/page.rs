@@ -9,7 +9,8 @@ use super::EXAMPLE;
 const PAGE: &str = "../../docs/options.md";
 const HEAD: &str = "| key | default | what it is |\n|---|---|---|\n";
 
-/// A row for each key that has a comment. The keys of a group's filesystems are those of all filesystems, and have none.
+/// A row for each key that has a comment. The keys of a group's filesystems are those of all filesystems, and have
+/// none.
 fn rows() -> String {
     let (mut table, mut default, mut prose) = (String::new(), true, String::new());
     let mut rows = Vec::new();

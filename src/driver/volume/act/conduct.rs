@@ -97,8 +97,8 @@ impl Job<'_> {
         Ok(device)
     }
 
-    /// Creates the volume under its group's lock, and cleans it. `disks`: the disks that the volume may be on; if empty,
-    /// any disk.
+    /// Creates the volume under its group's lock, and cleans it. `disks`: the disks that the volume may be on; if
+    /// empty, any disk.
     fn create(&self, (size, disks): (Bytes, &[PathBuf]), group: Option<Lock>) -> Result<()> {
         let Subject { host, id, .. } = self.subject;
         let lock = group.context("the group's lock is not held")?;

@@ -67,8 +67,8 @@ struct FirstMount<'a> {
 }
 
 impl FirstMount<'_> {
-    /// Checks the filesystem, grows an ext that only grows unmounted, and changes tags that must change before the mount. Returns a warning
-    /// to show although the call succeeded.
+    /// Checks the filesystem, grows an ext that only grows unmounted, and changes tags that must change before the
+    /// mount. Returns a warning to show although the call succeeded.
     fn prepare(&self) -> Result<Option<String>> {
         let (host, mut remark) = (self.job.subject.host, None);
         let (how, node) = (&self.how, &self.on.node);
@@ -96,8 +96,8 @@ impl FirstMount<'_> {
         grow_filesystem(subject, fs, &self.on, (self.dir, mount), self.lock)
     }
 
-    /// The error of a failed e2fsck, with what to do if e2fsck itself says why. On a broken RAID, e2fsck takes unreadable
-    /// parts for errors of the filesystem, and a repair would write there.
+    /// The error of a failed e2fsck, with what to do if e2fsck itself says why. On a broken RAID, e2fsck takes
+    /// unreadable parts for errors of the filesystem, and a repair would write there.
     fn not_checked(&self, error: Error) -> Error {
         let (id, state) = (&self.volume.id, State::of(&self.volume));
         let repair = by_hand(id, &self.on.node, "e2fsck -f");

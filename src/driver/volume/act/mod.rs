@@ -1,5 +1,5 @@
-//! Carries out decisions: activates or creates a volume, makes its filesystem, mounts it, grows it, takes it down. Works
-//! under the volume's lock, and looks again after each wait.
+//! Carries out decisions: activates or creates a volume, makes its filesystem, mounts it, grows it, takes it down.
+//! Works under the volume's lock, and looks again after each wait.
 
 mod bring_up;
 mod close;

@@ -50,8 +50,8 @@ pub fn give_up(subject: Subject) {
     }
 }
 
-/// Deactivates a volume that nothing uses, if its group is shared, or if the config asks for that (`deactivate`). While a
-/// volume of a shared group is active here, no other node can use it. In a shared group, waits up to `patience` for a
+/// Deactivates a volume that nothing uses, if its group is shared, or if the config asks for that (`deactivate`). While
+/// a volume of a shared group is active here, no other node can use it. In a shared group, waits up to `patience` for a
 /// call that works on the volume. Tries again if the device is open, since udev opens it briefly after an unmount.
 pub fn release(subject: Subject, deactivate: bool, patience: Duration) -> Result<()> {
     let Subject { host, id, .. } = subject;

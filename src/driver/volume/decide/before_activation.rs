@@ -1,4 +1,10 @@
 //! Decides by LVM's answer from before the call activated the volume. If that answer is enough, LVM is asked only once.
+//!
+//! 1. The call finds no device, so it asks LVM. LVM has the inactive volume: `decide` says `Activate`.
+//! 2. `act/conduct.rs` activates the volume, and hands LVM's answer to the next look (`Asker::Call`).
+//! 3. That look takes the answer for its own (`see_lvm` in `look/lvm.rs`), and sets `lvm_before_activation`.
+//! 4. [`by_lvm_before_activation`] keeps a mount of the recorded filesystem. It replaces all else by `Look(Level::Lvm)`,
+//!    by which the look asks LVM again.
 
 use super::decision::{Decision, Level};
 use super::facts::Facts;

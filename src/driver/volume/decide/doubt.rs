@@ -17,8 +17,8 @@ pub enum Doubt {
         /// The filesystem that the origin's tag records.
         held: Option<Filesystem<String>>,
     },
-    /// A thin volume has blocks of its own, so somebody has written to it. The number is how much of it LVM says that it
-    /// has, in percent.
+    /// A thin volume has blocks of its own, so somebody has written to it. The number is how much of it LVM says that
+    /// it has, in percent.
     Blocks(String),
     /// A mark of content, though blkid has not named that content.
     Mark(Mark),
@@ -72,10 +72,10 @@ impl Doubt {
         shown.join(", and ")
     }
 
-    /// Whether this mkfs, whose end was not recorded, may have left this. The volume was blank when mkfs began, and nobody
-    /// but the driver knew the UUID, so a superblock with that UUID is the work of this mkfs. No mkfs leaves other data
-    /// in the first 2 KiB: mke2fs writes group descriptors at 2 KiB if blocks are small, and its superblock last.
-    /// Everything else that a mkfs writes is at 4 KiB or behind. Seen with a kill at each write.
+    /// Whether this mkfs, whose end was not recorded, may have left this. The volume was blank when mkfs began, and
+    /// nobody but the driver knew the UUID, so a superblock with that UUID is the work of this mkfs. No mkfs leaves
+    /// other data in the first 2 KiB: mke2fs writes group descriptors at 2 KiB if blocks are small, and its superblock
+    /// last. Everything else that a mkfs writes is at 4 KiB or behind. Seen with a kill at each write.
     pub fn is_left_by(&self, mkfs: &Unfinished) -> bool {
         match self {
             Self::Backup(backup) => mkfs.made(&backup.uuid),

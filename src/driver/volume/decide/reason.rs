@@ -224,8 +224,8 @@ pub enum Concern {
     Host,
     /// Another node has the volume, and this one may have it later.
     OtherNode,
-    /// Anything else that keeps a pod from the volume: what it holds, what the pod asks for, or the node's config. It is
-    /// no fault of a volume that is not the driver's.
+    /// Anything else that keeps a pod from the volume: what it holds, what the pod asks for, or the node's config. It
+    /// is no fault of a volume that is not the driver's.
     Pods,
 }
 

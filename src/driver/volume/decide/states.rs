@@ -1,5 +1,5 @@
-//! What LVM says of a volume, as a table: letters of `lv_attr`, `lv_health_status` and `lv_merge_failed`. What is not in
-//! the table is refused.
+//! What LVM says of a volume, as a table: letters of `lv_attr`, `lv_health_status` and `lv_merge_failed`. What is not
+//! in the table is refused.
 
 use crate::lvm::Volume;
 use crate::names::LvId;
@@ -91,7 +91,8 @@ const ROWS: &[Row] = &[
     (Attr(5), "Cc", Read, "check needed", Help::Again),
     (Attr(5), "IS", Nothing, "snapshot invalid", Help::Remove),
     (Attr(5), "Mm", Read, "merge failed", Help::Again),
-    // As after a killed lvextend, the kernel's table is not as long as LVM's. `larger-device` refuses the dangerous case.
+    // As after a killed lvextend, the kernel's table is not as long as LVM's. `larger-device` refuses the dangerous
+    // case.
     (Attr(5), "X", Write, "unknown", Help::Refresh),
     (Attr(5), "h", Nothing, "historical", Help::Look),
 
@@ -175,10 +176,10 @@ fn judged(field: Field, text: &str, volume: &Volume) -> (May, String, Help) {
     }
 }
 
-/// Whether the other disks of a volume that lacks one have all its data. Each image of a raid1 or a mirror has all data; if
-/// all images are lost, the kernel fails each read. The others spread their data over images. If a part of it is gone, a
-/// raid10 would be mounted with half of its files, and Linux 5.10 would try for ever to read a raid5. LVM does not say how
-/// many disks a volume lacks, so the disks that its group lacks are counted.
+/// Whether the other disks of a volume that lacks one have all its data. Each image of a raid1 or a mirror has all
+/// data; if all images are lost, the kernel fails each read. The others spread their data over images. If a part of it
+/// is gone, a raid10 would be mounted with half of its files, and Linux 5.10 would try for ever to read a raid5. LVM
+/// does not say how many disks a volume lacks, so the disks that its group lacks are counted.
 fn has_all(volume: &Volume) -> bool {
     let spare = volume.spare_disks();
     let may_lack_data = spare.is_some_and(|spare| volume.group.missing > spare);

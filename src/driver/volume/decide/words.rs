@@ -1,5 +1,5 @@
-//! Why a volume is refused and what helps, in a file for each word. From these files come docs/on-call.md and the command
-//! `explain`.
+//! Why a volume is refused and what helps, in a file for each word. From these files come docs/on-call.md and the
+//! command `explain`.
 
 use super::reason::Word;
 

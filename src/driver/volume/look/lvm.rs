@@ -11,8 +11,8 @@ use crate::volume::device::Device;
 use crate::volume::subject::Subject;
 
 impl Look<'_> {
-    /// Gets LVM's row of the volume, and the record of its origin. If this call has just activated the volume, first uses
-    /// LVM's row from before that.
+    /// Gets LVM's row of the volume, and the record of its origin. If this call has just activated the volume, first
+    /// uses LVM's row from before that.
     pub(super) fn see_lvm(&mut self, wish: &Wish) {
         let kernel = self.subject.host.kernel;
         let known_row = match self.asker {

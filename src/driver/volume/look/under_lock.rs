@@ -76,6 +76,7 @@ pub fn look_under_lock<'a>(
 ) -> Result<(Look<'a>, Decision)> {
     let kernel = subject.host.kernel;
     loop {
+        // Finds the volume's device in the kernel's tables. `None`: the volume is not active.
         let mut seen = Look::begin(subject, asker);
         let device = seen.facts.device.clone();
         if let Some(device) = device.filter(|device| holding.lacks_lock_of(device)) {

@@ -31,8 +31,8 @@ pub struct Check {
     /// -o mountoptions=…, -o fsType=…; the volume need not be there yet
     #[arg(short, value_name = "KEY=VALUE", value_parser = by_hand)]
     options: Vec<(String, String)>,
-    /// Name the first mistake in the config FILE, with line and key; - is standard input. Without FILE, check the config
-    /// that this driver reads. Needs neither root nor LVM
+    /// Name the first mistake in the config FILE, with line and key; - is standard input. Without FILE, check the
+    /// config that this driver reads. Needs neither root nor LVM
     #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "options", "fs", "ro", "idle"])]
     #[allow(clippy::option_option)] // `None`: no --config; `Some(None)`: --config without FILE
     pub config: Option<Option<PathBuf>>,

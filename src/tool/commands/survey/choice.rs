@@ -106,8 +106,8 @@ impl Inventory<'_> {
         }
     }
 
-    /// The volumes with a name: VG/LV, a pod's name, kubelet's name of a volume, or LV alone. If the word names a volume
-    /// of LVM and a pod, the volume is chosen. If it has a `/`, `notes` says which of the two was chosen.
+    /// The volumes with a name: VG/LV, a pod's name, kubelet's name of a volume, or LV alone. If the word names a
+    /// volume of LVM and a pod, the volume is chosen. If it has a `/`, `notes` says which of the two was chosen.
     fn called(&self, word: &str, notes: &mut String) -> Result<Vec<LvId>> {
         let known = |id: &LvId| id.to_string() == word || id.lv().as_str() == word;
         let ids = self.volumes.iter().map(|volume| &volume.id);
@@ -185,8 +185,8 @@ impl Inventory<'_> {
         is_pods() || (last() && is_a_volume())
     }
 
-    /// Why LVM does not list a chosen volume, a line for each. Fails with these lines if it lists none, and no group was
-    /// chosen.
+    /// Why LVM does not list a chosen volume, a line for each. Fails with these lines if it lists none, and no group
+    /// was chosen.
     pub fn unlisted(&self, choice: &Choice) -> Result<String> {
         let unlisted = choice.ids.iter().filter(|id| self.volume(id).is_none());
         let lines: Vec<String> = unlisted.map(|id| folded(&self.why_unlisted(id))).collect();

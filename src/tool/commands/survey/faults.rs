@@ -37,8 +37,8 @@ impl Health {
         all.into_iter().flatten().collect()
     }
 
-    /// What LVM says of the volume. It is a finding beside the refusal of the next mount, since a pod that has the volume
-    /// mounted goes on writing to it.
+    /// What LVM says of the volume. It is a finding beside the refusal of the next mount, since a pod that has the
+    /// volume mounted goes on writing to it.
     fn lvm(&self) -> Option<Finding> {
         let (volume, state) = (&self.volume, State::of(&self.volume));
         if state.may == May::Make {

@@ -1,5 +1,5 @@
-//! Judges a volume, a pool or a snapshot: whether something is wrong with it, and whether that counts. `status`, `check`,
-//! `doctor` and the metrics print this judgement.
+//! Judges a volume, a pool or a snapshot: whether something is wrong with it, and whether that counts. `status`,
+//! `check`, `doctor` and the metrics print this judgement.
 
 use std::path::PathBuf;
 
@@ -93,8 +93,8 @@ impl Health {
         (health, facts)
     }
 
-    /// What is wrong with the volume itself: its faults, the worst first, and then a refusal of its next mount. That this
-    /// host or another node uses the volume is nothing wrong with it.
+    /// What is wrong with the volume itself: its faults, the worst first, and then a refusal of its next mount. That
+    /// this host or another node uses the volume is nothing wrong with it.
     pub fn wrong(&self) -> Vec<Finding> {
         let mut all = self.faults();
         let is_used = self
@@ -116,8 +116,9 @@ impl Health {
         self.is_ours && (!self.faults().is_empty() || self.refusal().is_some())
     }
 
-    /// Whether the volume counts for the exit code of `check` if only its group was named, or nothing. Two kinds of volumes
-    /// do not count: one that another node has, and one that is not the driver's and would not mount or is not well.
+    /// Whether the volume counts for the exit code of `check` if only its group was named, or nothing. Two kinds of
+    /// volumes do not count: one that another node has, and one that is not the driver's and would not mount or is not
+    /// well.
     pub fn counts(&self) -> bool {
         let Some(verdict) = &self.verdict else {
             return false;
@@ -163,8 +164,8 @@ impl Health {
         all.collect()
     }
 
-    /// Why the next mount is refused, if that is a fault. `None`: it is not refused, another node has the volume, or the
-    /// volume is not the driver's and nothing about it is broken.
+    /// Why the next mount is refused, if that is a fault. `None`: it is not refused, another node has the volume, or
+    /// the volume is not the driver's and nothing about it is broken.
     fn refusal(&self) -> Option<Finding> {
         let verdict = self.verdict.as_ref()?;
         let reason = match &verdict.outcome {
@@ -195,8 +196,8 @@ impl Health {
     }
 }
 
-/// The size of the volume's device if it is larger than LVM's metadata says, as the look saw it. If the look did not ask
-/// LVM, the device is compared here.
+/// The size of the volume's device if it is larger than LVM's metadata says, as the look saw it. If the look did not
+/// ask LVM, the device is compared here.
 fn larger_device(inventory: &Inventory, volume: &Volume, facts: Option<&Facts>) -> Option<Bytes> {
     match facts.filter(|facts| facts.lvm.is_some()) {
         Some(facts) => facts.larger_device,

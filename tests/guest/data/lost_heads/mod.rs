@@ -54,8 +54,8 @@ fn no_volume_that_lost_its_head_is_formatted_while_a_copy_of_it_is_left() {
     assert!(PAGE.contains(&table), "the page has another table");
 }
 
-/// Takes the heads of these volumes away, one loss after the other. Returns what is formatted though a head is there. No
-/// volume is left, nor its space.
+/// Takes the heads of these volumes away, one loss after the other. Returns what is formatted though a head is there.
+/// No volume is left, nor its space.
 fn lose(node: &Node, group: &Group, trials: &mut [Trial], sample: &mut Sample) -> Vec<String> {
     judge(node, group, trials);
     for (lost, _) in LOSSES {

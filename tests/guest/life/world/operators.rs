@@ -241,7 +241,8 @@ impl World {
         let used = there
             .any(|slot| self.slots[slot].is_some_and(|lv| self.is_alive(lv) || self.is_open(lv)));
         if !used && self.ill[disk] == Ill::No {
-            // A disk that udev still looks at shows LVM no group. LVM's hints were perhaps made while the disk was gone.
+            // A disk that udev still looks at shows LVM no group. LVM's hints were perhaps made while the disk was
+            // gone.
             eventually("its group", || {
                 let mut vgs = std::process::Command::new("vgs");
                 let is_seen = vgs

@@ -1,4 +1,5 @@
-//! Compares each [`Reason`] with the files that have its word or its message: messages.txt and docs/schemas/reason.json.
+//! Compares each [`Reason`] with the files that have its word or its message: messages.txt and
+//! docs/schemas/reason.json.
 //!
 //! `FLEXVOLUME_LVM_WRITE=1 cargo test --lib messages` writes these files instead.
 
