@@ -200,7 +200,7 @@ fn is_checked(word: &str) -> bool {
         "report/time_format=\"%s\" report/list_item_separator=\",\" \
          report/binary_values_as_numeric=0 report/compact_output=0 report/compact_output_cols=\"\" report/prefixes=0 \
          log/report_command_log=0 log/command_names=0 log/prefix=\"\"",
-        "log/report_command_log=0 global/test=0",
+        "log{report_command_log=0}global{test=0}",
     ];
     let is_list = word.starts_with("vg_name,");
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "+_.-/".contains(c);

@@ -19,7 +19,9 @@ use crate::names::{Bytes, LvId, LvName, VgName};
 /// With these settings, LVM prints its messages on standard error, in plain text, and makes the change, even if
 /// lvm.conf(5) says otherwise. With `global/test=1`, LVM would report success and change nothing: a filesystem would
 /// have no record.
-const CONFIG: &str = "log/report_command_log=0 global/test=0";
+///
+/// The text has no space, since a script in the place of a tool may split its arguments at spaces.
+const CONFIG: &str = "log{report_command_log=0}global{test=0}";
 
 fn command(tool: &'static str, limit: Duration) -> Command {
     Command::writes(tool, limit).unseen(["--config", CONFIG])

@@ -316,7 +316,8 @@ refusals! {
         prepare: "mkfs.ext4 -q $dev; # and the mark of DRBD's metadata at the end
             printf '\\203\\164\\2\\153' | dd of=$dev bs=1 seek=33550396 conv=notrunc status=none",
         says: "other/data holds drbd, ",
-        undo: "export HOME=$dir; told wipefs --backup OFFSET=0x1fff03c; mount -o ro $dev /mnt; umount /mnt; told wipefs --all",
+        undo: "mount -o ro -t ext4 $dev /mnt; umount /mnt
+            export HOME=$dir; told wipefs --backup OFFSET=0x1fff03c; told wipefs --all",
     }
     damaged {
         // Nothing of an ext superblock is right but its magic number.

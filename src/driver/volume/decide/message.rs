@@ -188,7 +188,7 @@ impl Reason {
                  and needs `vgextend --restoremissing {vg} DISK`. Else bring it back. If it is lost and had an image of a \
                  RAID, run `lvconvert --repair VG/RAID`; if it had only a snapshot, `lvremove` that; if only a cache, end \
                  the pods, and run `lvchange -an {id} && lvconvert --uncache --force {id}` (for a thin volume, \
-                 `lvconvert` its pool): what was written back stays. After a pvmove: docs/on-call.md. Else restore a \
+                 both on its pool): what was written back stays. After a pvmove: docs/on-call.md. Else restore a \
                  backup"
             ),
             Self::Degraded(flaw) => degraded(id, flaw),

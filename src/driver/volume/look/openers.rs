@@ -37,8 +37,8 @@ impl<'a> Look<'a> {
         self.wait_until(own, |openers| is_person || !openers.may_end(is_recorded))
     }
 
-    /// Everyone who has the device open, even read-only, though nothing has it mounted here any more. Waits up to 3 s,
-    /// since udev opens devices briefly.
+    /// Everyone who has the device open, even read-only. If nothing has it mounted here, waits up to 3 s, since udev
+    /// opens devices briefly.
     pub fn remaining_openers(&self) -> Result<Openers> {
         let is_mounted = self.facts.is_mounted_here();
         self.wait_until(0, |openers| is_mounted || !openers.may_end(false))

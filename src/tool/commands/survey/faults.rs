@@ -54,6 +54,13 @@ impl Health {
             None => format!("LVM says {:?}. {}", state.says, what_helps(&state)),
         };
         let finding = Finding::warning("volume-health", text).word(&state.says);
+        let finding = match state.may {
+            May::Make | May::Write => finding.why("it may lose data, or cannot be activated"),
+            May::Read | May::Nothing if volume.is_pool() => {
+                finding.why("the driver does not write to its volumes")
+            }
+            May::Read | May::Nothing => finding,
+        };
         Some(finding.run(first_command(&state)))
     }
 

@@ -75,7 +75,7 @@ fn contents() -> Vec<Content> {
     let mut large = found(FsType::Xfs);
     large.block = Bytes::new(65_536);
     all.push(Content::Filesystem(large));
-    for fs in [FsType::Ext4, FsType::Btrfs] {
+    for fs in [FsType::Ext4, FsType::Xfs, FsType::Btrfs] {
         all.push(Content::Filesystem(FilesystemState {
             is_part: true,
             ..found(fs)

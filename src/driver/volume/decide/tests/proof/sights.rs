@@ -140,7 +140,7 @@ pub const ROOMS: [See; 7] = [
 ];
 
 /// Faults of a volume that LVM reports.
-pub const ODDITIES: [See; 38] = [
+pub const ODDITIES: [See; 39] = [
     |_| (),
     |f| volume(f).layout = "thin,pool".into(),
     |f| volume(f).health = "partial".into(),
@@ -193,6 +193,11 @@ pub const ODDITIES: [See; 38] = [
     |f| {
         thick_snapshot(f, GIB);
         copied(f, "flexvolume.fs=xfs:u");
+    },
+    |f| {
+        volume(f).layout = "raid,raid10".into();
+        volume(f).health = "partial".into();
+        volume(f).group.missing = 2;
     },
 ];
 
