@@ -139,8 +139,8 @@ pub fn other(id: &LvId, what: &str, wanted: Option<FsType>) -> String {
         )
     } else {
         format!(
-            " `wipefs {device}` lists all marks. If an ext, xfs or btrfs is among them, mount it read-only as a trial: if \
-             its files are whole, `wipefs --backup --offset OFFSET {device}` removes only the mark of {what}."
+            " If a read-only mount shows files of an ext, xfs or btrfs there, `wipefs --backup --offset OFFSET \
+             {device}` removes the other mark (`wipefs {device}`)."
         )
     };
     format!(
