@@ -126,3 +126,21 @@ fn a_volume_on_a_path_to_its_disk_that_works_is_mounted() {
     group.deactivate();
     drop(renamed);
 }
+
+#[test]
+fn a_raid10_whose_pair_of_images_is_on_old_disks_is_refused() {
+    let (disks, group) = Disk::several("pair", 4, 200 * MIB);
+    sh("lvcreate -qq -y -W y -n data --type raid10 -i 2 -m 1 -L 64m pair");
+    let (node, volume) = (Node::new(Mode::MountOnly), Volume::new(&group, "data"));
+    node.write("pod", &volume, "kept");
+    // The beginning is on the other pair. LVM finds all disks, and calls the volume "refresh needed".
+    let one = Renamed::new(&disks[2], true);
+    node.finds(&volume, "kept");
+    let other = Renamed::new(&disks[3], true);
+    node.refuses_mount(&volume, &["is no disk of pair any more", "[old-disk]"]);
+    let refused = node.mount("pod", &volume);
+    bash(refused.command("lvchange -an ").unwrap());
+    node.finds(&volume, "kept");
+    group.deactivate();
+    drop((one, other));
+}

@@ -13,7 +13,7 @@ use crate::names::Shown;
 
 /// Decides by the content of the device. Every reason to refuse is checked before mkfs is permitted.
 pub fn by_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Ruling {
-    require_no_old_disk(facts)?;
+    require_no_old_disk(facts, volume)?;
     require_no_stand_in(facts, volume)?;
     if let Some(decision) = encrypted::for_encrypted(facts, content, volume, wish)? {
         return Ok(decision);
@@ -79,9 +79,14 @@ fn for_blank(facts: &Facts, signs: &[Doubt], volume: &Volume, wish: &Wish) -> Ru
 }
 
 /// Fails if a part of the device is on a disk that LVM does not know any more. That part cannot be read. The look may
-/// not have noticed that, since the places that it reads may all be on other disks.
-fn require_no_old_disk(facts: &Facts) -> Result<(), Reason> {
-    let Some(disk) = facts.astray.first() else {
+/// not have noticed that, since the places that it reads may all be on other disks. A RAID that can be read can do
+/// without some of its disks.
+fn require_no_old_disk(facts: &Facts, volume: &Volume) -> Result<(), Reason> {
+    let is_unreadable = matches!(facts.top_content(), Some(Content::Unreadable { .. }));
+    let spare = volume.spare_disks().filter(|_| !is_unreadable);
+    let spare = spare.unwrap_or(0);
+    let mut old = (0..).zip(&facts.astray);
+    let Some((_, disk)) = old.find(|(number, _)| *number >= spare) else {
         return Ok(());
     };
     let uses = facts.uses.as_ref();

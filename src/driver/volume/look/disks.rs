@@ -12,19 +12,21 @@ use crate::volume::subject::Subject;
 
 impl Look<'_> {
     /// Looks for disks that the device is on, and that LVM's metadata does not have. Does so only if the device cannot
-    /// be read or LVM has printed a warning. Does nothing if LVM calls the volume partial, since LVM itself then misses
-    /// a disk.
+    /// be read, if LVM has printed a warning, or if LVM says that a RAID which spreads its data is not well. Does
+    /// nothing if LVM calls the volume partial, since LVM itself then misses a disk.
     pub(super) fn see_astray(&mut self) {
         let (kernel, facts) = (self.subject.host.kernel, &self.facts);
         let is_unreadable = matches!(facts.top_content(), Some(Content::Unreadable { .. }));
         let (Some(volume), Some(device)) = (facts.volume(), &facts.device) else {
             return;
         };
-        if volume.health.contains("partial") || !is_unreadable && !volume.warned {
+        let spreads_data = volume.spare_disks().is_some();
+        let is_unwell = spreads_data && !volume.health.is_empty();
+        if volume.health.contains("partial") || !is_unreadable && !volume.warned && !is_unwell {
             return;
         }
         let mapped = lvm::Mapped::of(device.number);
-        let images = is_unreadable || volume.is_raid0();
+        let images = is_unreadable || volume.is_raid0() || spreads_data;
         let known = self.numbers_of_disks();
         let mut astray = match known {
             Some(known) if !known.is_empty() => lvm::astray(kernel, &known, &mapped, images),

@@ -174,6 +174,8 @@ fn what_lvm_says() {
         ("suspended by hand", |f, _| uses(f).suspended = Some("vg-lv".into()), Refuse(Reason::Suspended("vg-lv".into()))),
         ("suspended by a killed lvextend", |f, _| { uses(f).suspended = Some("vg-lv".into()); if let Some(Lvm::Volume { unused_table, .. }) = &mut f.lvm { *unused_table = true; } }, Resume),
         ("a part of it is on a disk that LVM has not any more", |f, _| { holds(f, Ext4, |_| ()); f.astray = ["sdz".to_owned()].into(); }, Refuse(Reason::OldDisk { disk: "sdz".into(), pool: None, inside: None })),
+        ("a raid10, and two of its disks are such disks", |f, _| { holds(f, Ext4, |_| ()); volume(f).layout = "raid,raid10".into(); f.astray = ["sdy".to_owned(), "sdz".to_owned()].into(); }, Refuse(Reason::OldDisk { disk: "sdz".into(), pool: None, inside: None })),
+        ("a raid10, and one of its disks is such a disk", |f, _| { holds(f, Ext4, |_| ()); volume(f).layout = "raid,raid10".into(); f.astray = ["sdz".to_owned()].into(); }, mount(Ext4, |_| ())),
         ("blank, and a part of it is on such a disk", |f, _| f.astray = ["sdz".to_owned()].into(), Refuse(Reason::OldDisk { disk: "sdz".into(), pool: None, inside: None })),
         ("its pool is full", |f, _| pool(f, 95.0, 1.0, ""), full("data", 95.0)),
         ("its pool is full, and all volumes of the pool fit into it", |f, _| promising(f, 64), make(Ext4)),
