@@ -239,6 +239,7 @@ fn a_mount_does_not_wait_for_a_check_that_reads() {
 #[test]
 fn an_xfs_that_the_kernel_does_not_mount_is_repaired_by_what_the_page_says() {
     let page = include_str!("../../../docs/on-call.md");
+    let page = page.replace('\n', " ");
     let node = Node::new(Mode::MountOnly);
     let (_disk, _group, volume) = Disk::with_data("unmountable", "xfs", 300);
     node.write("pod", &volume, "kept");
