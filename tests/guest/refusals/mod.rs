@@ -313,11 +313,9 @@ refusals! {
             export HOME=$dir; told wipefs --backup OFFSET=0xff6; mkfs.ext4 -qF $dev",
     }
     other {
-        prepare: "mkfs.ext4 -q $dev; # and the mark of DRBD's metadata at the end
-            printf '\\203\\164\\2\\153' | dd of=$dev bs=1 seek=33550396 conv=notrunc status=none",
-        says: "other/data holds drbd, ",
-        undo: "mount -o ro -t ext4 $dev /mnt; umount /mnt
-            export HOME=$dir; told wipefs --backup OFFSET=0x1fff03c; told wipefs --all",
+        prepare: "mkswap $dev",
+        says: "other/data holds swap, ",
+        undo: "export HOME=$dir; told wipefs --backup OFFSET=0xff6; mkswap $dev; told wipefs --all",
     }
     damaged {
         // Nothing of an ext superblock is right but its magic number.
