@@ -58,7 +58,8 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
     loop {
         let lock = kernel.try_lock(path).with_context(|| {
             let path = path.shown();
-            format!("opening the lock file {path} (see `df {LOCK_DIR}; df -i {LOCK_DIR}`)")
+            // The directory itself may be missing.
+            format!("opening the lock file {path} (see `df /run; df -i /run`)")
         })?;
         if let Some(lock) = lock {
             // Anyone who can write to the directory can put another file in place of the lock.
