@@ -79,6 +79,7 @@ bare_debian() {
         ln -sfn "$1" "$0.rust"
         for name in registry config config.toml; do [ ! -e "$2/$name" ] || cp -a "$2/$name" srv/cargo/; done
         chmod -R a+rwX srv/cargo' "$BARE" "$(rustc --print sysroot)" "$cargo"
+    unoptimized "$BARE/srv"
     clone="$BARE/srv/a clone"
     as_root git -c safe.directory='*' -c advice.detachedHead=false -c init.defaultBranch=main clone --quiet . "$clone"
     as_root git -C "$clone" -c advice.detachedHead=false checkout --quiet "$(git rev-parse "$COMMIT")"

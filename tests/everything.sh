@@ -21,7 +21,7 @@ core() {
 # result may depend on versions.
 rest() {
     PROFILE=release WITHOUT_CORE=1
-    export SUITE="trixie bullseye"
+    export SUITE="trixie bullseye bullseye-tools"
     need "${RUST_TOOLS[@]}"
     (build) > /dev/null 2>&1 & # That takes one processor for a minute or two.
     lint
@@ -37,12 +37,13 @@ rest() {
     (need_unpacked containerd:containerd etcd:etcd-server)
     (here need_tests_guest && need_lockd && KUBERNETES='' need_kubernetes kubelet)
     need_packages
-    # These wait more than they work.
+    # These wait more than they work, but for `bare`, which takes longest. It has the quickstart, and fuzzing its own night.
     beside kubelet kubelets
     beside plane planes
-    AT_ONCE=4
-    # `bare` has the quickstart, and fuzzing its own night.
-    MEANWHILE=(bare shared selinux "life here life $LIFE_SECONDS $LIFE_SEED" release packages)
+    beside shared shared
+    beside bare bare
+    AT_ONCE=5
+    MEANWHILE=(selinux "life here life $LIFE_SECONDS $LIFE_SEED" release packages)
     # shellcheck disable=SC2119 # all cases
     guest
     wait
@@ -90,10 +91,13 @@ full_writes() {
     guest kills::writes
 }
 
-# Their LVM is between the oldest and the newest, or as trixie's: what breaks there breaks first by a new version, and not
-# by a change.
+# Their LVM or their kernel is between the oldest and the newest, or both are the oldest, which `rest` tries one by one: what
+# breaks there breaks first by a new version, and not by a change.
 full_versions() {
-    local SUITE="sid bookworm" VERSIONS_ONLY=1
+    local SUITE="sid bookworm bullseye" VERSIONS_ONLY=1 KERNEL=
+    # shellcheck disable=SC2119 # all cases
+    guest
+    SUITE=trixie KERNEL=own
     # shellcheck disable=SC2119 # all cases
     guest
 }

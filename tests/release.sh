@@ -34,6 +34,7 @@ release() { # `twice`
     mkdir -p "$top" "$DIR/release"
     exec 8> "$top/lock"
     flock 8
+    unoptimized "$top"
     for clone in "$one" "$two"; do
         rm -rf "$clone" "$clone.out"
         git clone --quiet --no-hardlinks . "$clone"

@@ -3,7 +3,7 @@
 #
 #   tests/run.sh                 what to run before sending a change: all that needs no guest, and the core of the
 #                                cases on real LVM, two guests at once, by tests/guest/core.txt. Five minutes on two
-#                                processors; ten the first time
+#                                processors; eleven the first time
 #   tests/run.sh rest            all else that must pass before a change is taken; .ci/run runs both
 #   tests/run.sh full [PART…]    what costs much and finds little: before a release, and each night. The parts are
 #                                aarch64, release, bare, fuzz, mutants, proofs, writes, versions and order
@@ -47,12 +47,13 @@
 #   tests/run.sh proofs [TEST]   takes rules out of the driver, by tests/proofs.txt, and the test of each must notice;
 #                                TEST is a part of a test's name
 #
-# The guest is user-mode Linux. It has this machine's files and the kernel of Debian's next release, or with
-# SUITE=bullseye|bookworm|trixie|sid that Debian's own files and kernel. The cache gets these once.
-# Of several, the first has all tests, and the others those of tests/guest/versioned.txt.
+# The guest is user-mode Linux. It has this machine's files, or with SUITE=bullseye|bookworm|trixie|sid that Debian's; and
+# the kernel of Debian's next release, but bullseye and bookworm, or with KERNEL=own all, their own. The cache gets these once.
+# Of several, the first has all tests, and the others those of tests/guest/versioned.txt and kernels.txt. With
+# bullseye-tools beside bullseye, bullseye has those of kernels.txt, and its files with the newer kernel the others.
 #
 # With --full before these, also what takes hours: the driver is killed at every step of every
-# call, and not only at a sample, which FLEXVOLUME_LVM_SEED chooses. Of the calls that are killed
+# call, and not only at a sample, which FLEXVOLUME_LVM_SEED chooses, or else the commit. Of the calls that are killed
 # FLEXVOLUME_LVM_CALLS takes some, by the names that the test prints.
 #
 # What is missing is installed with apt on Debian and Ubuntu. Who is not root needs sudo. A guest has no limit of time: it is stopped when it
@@ -92,7 +93,7 @@ LARGEST=3500000 # bytes of the executable
 FUZZ_SECONDS=${FUZZ_SECONDS:-20} # for each parser
 SILENCE=${SILENCE:-1800} # seconds without a line from a guest
 RUNS=${RUNS:-1} # of all tests in a guest
-PROFILE=guest # of the driver that is tested; what is shipped is `release`
+PROFILE=dev # of the driver that is tested; what is shipped is `release`
 FULL=
 if [ "${1:-}" = --full ]; then
     shift
@@ -103,8 +104,9 @@ if [ -n "${KEEP:-}" ]; then
     KEEP=$(tty) || die "KEEP=1 needs a terminal"
 fi
 
-# Run by whom it may be, the output looks the same, and cargo finds what it built before.
-export CARGO_TERM_COLOR=never RUST_BACKTRACE=${RUST_BACKTRACE:-0} # A panic names its line.
+# Run by whom it may be, the output looks the same, and cargo finds what it built before. A panic names its line; no other
+# error needs a backtrace, which would cost the proof of `decide` as much as its cases.
+export CARGO_TERM_COLOR=never RUST_BACKTRACE=${RUST_BACKTRACE:-0} RUST_LIB_BACKTRACE=${RUST_LIB_BACKTRACE:-0}
 unset CARGO_BUILD_TARGET
 DIR=$(mktemp -d --suffix=.flexvolume-lvm)
 TOP=$DIR # A step that runs beside another has a DIR of its own.

@@ -3,7 +3,7 @@
 
 # selinux [CASE…]: those cases that are ignored elsewhere, or others.
 selinux() {
-    local SUITE=bookworm SUITES FILES='' PACKAGES=$PACKAGES,policycoreutils,selinux-policy-default
+    local SUITE=bookworm SUITES FILES='' UML='' PACKAGES=$PACKAGES,policycoreutils,selinux-policy-default
     local part=$DIR/selinux names image
     prepared "$part"
     [ $# -gt 0 ] || set -- selinux::

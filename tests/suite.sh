@@ -18,13 +18,25 @@ need_suites() {
     for suite in "${SUITES[@]}"; do
         files_of "$suite"
         # Another run may be making it.
-        (flock 9 && { [ -e "$FILES" ] || timed debootstrap make_suite "$suite"; }) 9> "$FILES.lock"
+        (flock 9 && { [ -e "$FILES" ] || timed debootstrap make_suite "${suite%-tools}"; }) 9> "$FILES.lock"
+        kernel_of "$suite"
         guest_works
     done
 }
 
 # files_of SUITE: from here on, guests have its files.
-files_of() { FILES=$CACHE/debian-$1-$(cksum <<< "$PACKAGES" | cut -d ' ' -f 1); }
+files_of() { FILES=$CACHE/debian-${1%-tools}-$(cksum <<< "$PACKAGES" | cut -d ' ' -f 1); }
+
+# kernel_of SUITE: from here on, guests on its files have its own kernel, if that is one of the oldest on which the driver
+# runs, or if KERNEL=own asks for it. Else, and as SUITE-tools, they have the newer one, on which all cases take two thirds
+# of the time.
+kernel_of() {
+    UML=
+    case $1${KERNEL:-} in
+        bullseye | bookworm | *own) ;;
+        *) need_newer_uml ;;
+    esac
+}
 
 # Prints the mirror that this machine itself uses. Without one, debootstrap knows one.
 debian_mirror() {
@@ -57,9 +69,9 @@ on_suite() {
         return
     }
     # shellcheck disable=SC2016
-    as_root unshare --mount bash -euc 'files=$0 share=$1
+    as_root unshare --mount bash -euc 'files=$0 share=$1 uml=$2
         mount -t tmpfs tmpfs "$files/tmp"
-        mkdir -p "$files$share"
-        for dir in /proc /dev "$share"; do mount --rbind "$dir" "$files$dir"; done
-        shift; exec chroot "$files" "$@"' "$FILES" "$share" "$@"
+        mkdir -p "$files$share" "$files$uml"
+        for dir in /proc /dev "$share" ${uml:+"$uml"}; do mount --rbind "$dir" "$files$dir"; done
+        shift 2; exec chroot "$files" "$@"' "$FILES" "$share" "$UML" "$@"
 }

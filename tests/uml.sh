@@ -34,7 +34,7 @@ guest_works() {
     answer=$({
         uname -srv
         grep -m 1 ^flags /proc/cpuinfo
-        stat --dereference --format '%n %s %y' "$FILES$UML/usr/bin/linux.uml"
+        stat --dereference --format '%n %s %y' "${UML:-$FILES}/usr/bin/linux.uml"
         cat tests/uml-init tests/uml-ptrace.c
     } | sha256sum | cut -d ' ' -f 1)
     ! grep -sqx "$answer" "$answers" || return 0
@@ -138,16 +138,17 @@ boot() {
     : > "$files/console"
     [ -z "${KEEP:-}" ] || consoles=('con0=null' 'con2=fd:0,fd:2')
     take_processor
-    # Its memory is a file, of which only what was used takes space. Since Linux 6.16 seccomp is faster.
+    # Its memory is a file, of which only what was used takes space. Since Linux 6.16 seccomp is faster. LVM looks at each
+    # file in /dev: those of 256 old terminals and of loop devices without use are half of its system calls.
     {
         taskset --cpu-list --pid "$PROCESSOR" "$BASHPID" > /dev/null
         # The inner shell expands these.
         # shellcheck disable=SC2016
         on_suite "$dir" env TMPDIR="$(memory_dir "$files")" \
             sh -c 'echo $$ > "$0"; exec timeout '"${KEEP:+--foreground}"' --kill-after=10 0 env "$@"' "$files/pid" \
-            ${preload:+LD_PRELOAD="$preload"} "$UML/usr/bin/linux.uml" mem=3G seccomp=auto \
-            root=/dev/root rootfstype=hostfs rootflags=/ ro init="$files/init" share="$dir" files="$files" \
-            modules="\"$UML/usr/lib/uml/modules\"" ${unpacked:+unpacked="\"$unpacked\""} \
+            ${preload:+LD_PRELOAD="$preload"} "$UML/usr/bin/linux.uml" mem=3G seccomp=auto pty.legacy_count=0 \
+            loop.max_loop=0 root=/dev/root rootfstype=hostfs rootflags=/ ro init="$files/init" share="$dir" \
+            files="$files" modules="\"$UML/usr/lib/uml/modules\"" ${unpacked:+unpacked="\"$unpacked\""} \
             "${disks[@]}" ${UML_OPTIONS[@]+"${UML_OPTIONS[@]}"} \
             "${consoles[@]}" con1=null,fd:1 con=null console=tty0 loglevel=5
     } < "${KEEP:-/dev/null}" 2> "${KEEP:-$files/console}" | until_silent "$seconds" "$files/pid" || true

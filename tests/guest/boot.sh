@@ -2,14 +2,15 @@
 # Sourced by tests/run.sh: the guests that the tests on real LVM run in, one at a time or two.
 
 CORE= # only the tests of core.txt, on this machine's own files
-WITHOUT_CORE= # all others; those of versioned.txt in any case, and each refusal, of which the core has less
-VERSIONS_ONLY= # only the tests of versioned.txt
+WITHOUT_CORE= # all others; those that versions may decide in any case, and each refusal, of which the core has less
+VERSIONS_ONLY= # only those that versions may decide
 AT_ONCE=2 # of what runs in the background
 BEGUN=()  # of these, by `at_once`
 MEANWHILE=() # what else `guest` begins, behind the tests of all suites: a name, and its command if that is another
 LIFE_SECONDS=180
 LIFE_SEED=1 # the same lives for each change
-SEED=${FLEXVOLUME_LVM_SEED:-$(date +%s)}
+# For a commit, the same samples each time; the next commit has others.
+SEED=${FLEXVOLUME_LVM_SEED:-$((16#$(git rev-parse --short=7 HEAD 2>/dev/null || date +%s)))}
 SHUFFLE=${SHUFFLE:-} # a seed: the cases of a guest run in another order
 CALLS=${FLEXVOLUME_LVM_CALLS:+FLEXVOLUME_LVM_CALLS=${FLEXVOLUME_LVM_CALLS@Q}}
 
@@ -26,7 +27,7 @@ in_guest() {
         mkdir -p udev/rules.d; touch udev/rules.d/{64-md-raid-assembly,69-lvm}.rules; udevadm control --reload
         export FLEXVOLUME_LVM_DRIVER=$part/lvm FLEXVOLUME_LVM_BOOT_AGAIN=$part/again
         export FLEXVOLUME_LVM_POWER_DISK=/dev/vdb FLEXVOLUME_LVM_SEED=$SEED FLEXVOLUME_LVM_PACKAGES=$part/packages
-        export RUST_BACKTRACE=$RUST_BACKTRACE ${KEEP:+FLEXVOLUME_LVM_KEEP=1}
+        export RUST_BACKTRACE=$RUST_BACKTRACE RUST_LIB_BACKTRACE=$RUST_LIB_BACKTRACE ${KEEP:+FLEXVOLUME_LVM_KEEP=1}
         ${FULL:+export FLEXVOLUME_LVM_FULL=1}
         ${CORE:+export FLEXVOLUME_LVM_CORE=1}
         ${LIFE:+export FLEXVOLUME_LVM_LIFE=$LIFE}
@@ -78,6 +79,14 @@ listed() {
     named "${names[@]}"
 }
 
+# versioned SUITE: prints the names of the tests that versions may decide: of the tools, of the kernel, or of either.
+versioned() {
+    case " ${SUITES[*]} " in
+        *" ${1%-tools}-tools "*) if [ "$1" = "${1%-tools}" ]; then listed kernels; else listed versioned; fi ;;
+        *) { listed versioned && listed kernels; } | sort --unique ;;
+    esac
+}
+
 # chosen SUITE [CASE…]: prints the names of the tests that run there.
 chosen() {
     if [ $# -gt 1 ]; then
@@ -85,9 +94,9 @@ chosen() {
     elif [ -n "$CORE" ]; then
         listed core
     elif [ -n "$VERSIONS_ONLY" ] || [ "$1" != "${SUITES[0]}" ]; then
-        listed versioned
+        versioned "$1"
     elif [ -n "$WITHOUT_CORE" ]; then
-        { named && listed core && listed core && listed versioned; } | sort | uniq -c |
+        { named && listed core && listed core && versioned "$1"; } | sort | uniq -c |
             awk '$1 != 3 || $2 ~ /^refusals::/ { print $2 }'
     else
         named
@@ -99,7 +108,7 @@ chosen() {
 part() {
     local part=$DIR/$1 suite=${1%-*} name first=() cut=() later=()
     shift
-    [ "$suite" = guest ] || files_of "$suite"
+    [ "$suite" = guest ] || { files_of "$suite" && kernel_of "$suite"; }
     mkdir "$part"
     cp "$DIR/guest" "$DIR/lvm" "$part/"
     [[ $* != *packages::* ]] || cp -r "$DIR/packages" "$part/"
@@ -191,7 +200,7 @@ life() {
     local LIFE=${1:-$LIFE_SECONDS} SEED=${2:-$SEED} part=$DIR/life
     local SILENCE=$((LIFE + 3600)) # A life that fails is played again and again.
     prepared "$part"
-    if [ -n "${SUITE:-}" ]; then files_of "$SUITE"; else need_newer_uml; fi
+    if [ -n "${SUITE:-}" ]; then files_of "$SUITE" && kernel_of "$SUITE"; else need_newer_uml; fi
     truncate -s 1G "$part/disk" "$part/power"
     step life in_guest "$part" "$part/guest --test-threads=1 --ignored --exact life::life" | tee "$part/log"
     count life "$part/log" "$part/versions"
@@ -200,8 +209,9 @@ life() {
 
 # shared [CASE…]: the tests run here, and boot two guests that share a disk. The guests end when the tests do.
 shared() {
-    local SUITE='' FILES='' tests here=$DIR/shared disk=/dev/shm/${DIR##*/}-shared
+    local SUITE='' FILES='' UML='' tests here=$DIR/shared disk=/dev/shm/${DIR##*/}-shared
     need_tests_guest
+    need_newer_uml
     need_lockd
     tests=$(artifact --test shared)
     [ -n "$tests" ] || die "the tests for two nodes did not build"
@@ -224,7 +234,8 @@ two_nodes() {
     # shellcheck disable=SC2016
     as_root sh -c 'echo $$ > "$0"; exec timeout --kill-after=10 0 "$@"' "$here/pid" env FLEXVOLUME_LVM_SHARED="$here" \
         FLEXVOLUME_LVM_PROCESSORS="$(processors | xargs)" FLEXVOLUME_LVM_LOCKD="$LOCKD" \
-        FLEXVOLUME_LVM_PRELOAD="$(whole_registers "$here")" FLEXVOLUME_LVM_LIFE="${FLEXVOLUME_LVM_LIFE:-45}" \
+        FLEXVOLUME_LVM_UML="$UML" FLEXVOLUME_LVM_PRELOAD="$([ -n "$UML" ] || whole_registers "$here")" \
+        FLEXVOLUME_LVM_LIFE="${FLEXVOLUME_LVM_LIFE:-45}" \
         FLEXVOLUME_LVM_SEED="${FLEXVOLUME_LVM_SEED:-$LIFE_SEED}" \
         BOOTS="$BOOTS" STEP="$STEP" "$@" --test-threads=1 2>&1 | until_silent "$SILENCE" "$here/pid" |
         tee "$DIR/shared.log"

@@ -183,6 +183,7 @@ keep_calls() {
 # A real kubelet drives the driver. The logs of the run are kept, with every call.
 kubelet() {
     kubelet_parts kubelet
+    need_newer_uml
     DRIVER=$DIR/lvm install/image.sh "$DIR/installer.tar"
     local name=kubelet-$VERSION
     say "$name: pods on the driver's volumes"

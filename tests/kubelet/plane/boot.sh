@@ -118,7 +118,8 @@ plane_round() {
 # The driver on nodes and for the controllers.
 plane() {
     local tests name
-    local UML_OPTIONS=("eth0=slirp,,slirp-fullbolt") # without any privilege here
+    # Without any privilege here. Newer kernels have no slirp: this guest has that of this machine's Debian.
+    local UML_OPTIONS=("eth0=slirp,,slirp-fullbolt")
     # For the most part they wait for kubelet and the controllers.
     local CASES_AT_ONCE=12
     need "${PLANE_TOOLS[@]}"
