@@ -27,8 +27,8 @@ pub fn run(words: &[OsString]) -> Option<Printed> {
     let Err(error) = done else {
         return Some(Printed::default());
     };
-    let code = error.downcast_ref().and_then(io::Error::raw_os_error);
-    let code = code.and_then(|code| u8::try_from(code).ok());
+    let errno = error.downcast_ref().and_then(io::Error::raw_os_error);
+    let code = errno.and_then(|errno| u8::try_from(errno).ok());
     Some(Printed::failure(
         format!("{error:#}\n"),
         code.unwrap_or(u8::MAX),
@@ -38,11 +38,11 @@ pub fn run(words: &[OsString]) -> Option<Printed> {
 /// `clean-new <size> device=<path>`: see [`clean_places`].
 fn clean(words: &[OsString]) -> Result<()> {
     let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
-    let [_, size, device] = words[..] else {
+    let [_, size, handed_on] = words[..] else {
         bail!("no such work");
     };
     // Only the driver hands a device on in this way. So nobody cleans a device by a mistake on the command line.
-    let device = device.strip_prefix("device=").context("no device")?;
+    let device = handed_on.strip_prefix("device=").context("no device")?;
     if !device.starts_with("/proc/self/fd/") {
         bail!("no such work");
     }
@@ -55,9 +55,8 @@ fn read_devices() -> Result<()> {
         let line = line?;
         let words: Vec<&str> = line.split(' ').collect();
         let (device, words) = words.split_first().unwrap_or((&"", &[]));
-        let found = Uncached::open(device);
         // The closure owns the device, so the device is closed before the answer is written.
-        let found = found
+        let found = Uncached::open(device)
             .map_err(Into::into)
             .and_then(|device| read(&device, words));
         let answer = match found {
@@ -75,24 +74,23 @@ fn read_devices() -> Result<()> {
 /// [flush]`, `luks`, and `luks-keys <file> [<start> <end>]…`. `<extent>` is an [`Extent`](crate::fs::Extent). Numbers
 /// are decimal.
 fn read(device: &Uncached, words: &[&str]) -> Result<String> {
-    let number = |word: &str| word.parse::<u64>().context("reading a number");
     match *words {
-        [EXAMINE, size, extent, ref flush @ ..] => {
-            let flush = || match flush {
-                [] => Ok(()),
-                _ => device.flush().context("flushing the disk"),
-            };
-            let extent = extent.parse()?;
-            flush()?;
+        [EXAMINE, size, extent, ref more @ ..] => {
+            let (extent, is_flushed) = (extent.parse()?, !more.is_empty());
+            if is_flushed {
+                flush(device)?;
+            }
             if extent == Extent::Cached {
                 device.fill_cache()?;
             }
             let seen = examine(device, number(size)?, extent);
-            flush()?;
+            if is_flushed {
+                flush(device)?;
+            }
             Ok(serde_json::to_string(&seen)?)
         }
         [SUPERBLOCK, FLUSH] => {
-            device.flush().context("flushing the disk")?;
+            flush(device)?;
             Ok(serde_json::to_string(&read_primary(device)?)?)
         }
         [SUPERBLOCK] => Ok(serde_json::to_string(&read_primary(device)?)?),
@@ -107,4 +105,12 @@ fn read(device: &Uncached, words: &[&str]) -> Result<String> {
         [crypt::HEADER] => Ok(serde_json::to_string(&crypt::read(device)?)?),
         _ => bail!("no such question"),
     }
+}
+
+fn number(word: &str) -> Result<u64> {
+    word.parse().context("reading a number")
+}
+
+fn flush(device: &Uncached) -> Result<()> {
+    device.flush().context("flushing the disk")
 }

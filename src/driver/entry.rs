@@ -27,8 +27,7 @@ use crate::volume::lock::Busy;
 #[must_use]
 pub fn main(args: &[OsString], words: &[OsString]) -> Option<Printed> {
     if words.first().is_some_and(|name| named(name).is_some()) && !is_by_hand(words) {
-        let as_they_are = |_: &Host| Ok(words.to_vec());
-        return Some(answer(args, words, false, as_they_are));
+        return Some(answer(args, words, false, |_| Ok(words.to_vec())));
     }
     child::run(words)
 }
@@ -46,7 +45,7 @@ pub fn answer(
     }
     let target = LogTarget::default();
     answer_panics(words, Vec::new(), &target);
-    let reply = with_host(args, |mut host, config| {
+    let answered = with_host(args, |mut host, config| {
         host.is_verbose = is_verbose;
         Ok(match translated(&host) {
             Ok(call) => run(&call, &host, config),
@@ -54,7 +53,7 @@ pub fn answer(
         })
     });
     // The call failed before it read the config, which names the log. So the call's line goes to the default log.
-    let reply = reply.unwrap_or_else(|e| logged(words, Err(e), &Log::default(), &target));
+    let reply = answered.unwrap_or_else(|e| logged(words, Err(e), &Log::default(), &target));
     printed(&reply, words.iter().any(holds_secret))
 }
 
@@ -86,9 +85,10 @@ fn with_host<T>(args: &[OsString], work: impl FnOnce(Host, &Loaded) -> Result<T>
 /// is returned. If an upgrade has just replaced the executable, its own path leads nowhere, and the path in argv is
 /// returned.
 pub fn executable(kernel: &Kernel, args: &[OsString]) -> Result<PathBuf> {
-    let called = args.first().map(Path::new);
     // A word without a slash was found in PATH, so it is no path.
-    let called = called
+    let called = args
+        .first()
+        .map(Path::new)
         .filter(|path| path.components().count() > 1)
         .and_then(|path| std::path::absolute(path).ok());
     if let Some(called) = &called
@@ -207,17 +207,20 @@ fn of_options(json: &str) -> Vec<(&'static str, Option<String>)> {
         }
     }
     let text = |key: &str| pairs.get(key).and_then(Value::as_str);
-    let volume = || {
-        let vg = VgName::parse(text(GROUP)?).ok()?;
-        let lv = LvName::parse(text(VOLUME)?).ok()?;
-        Some(LvId::new(vg, lv).to_string())
-    };
-    let name = |key: &str| checked(text(key)?);
-    let pod = name("kubernetes.io/pod.name").map(|pod| {
-        let namespace = name("kubernetes.io/pod.namespace");
+    let volume = text(GROUP)
+        .zip(text(VOLUME))
+        .and_then(|(vg, lv)| volume(vg, lv));
+    let pod = text("kubernetes.io/pod.name").and_then(checked).map(|pod| {
+        let namespace = text("kubernetes.io/pod.namespace").and_then(checked);
         namespace.map_or(pod.clone(), |namespace| format!("{namespace}/{pod}"))
     });
-    vec![("volume", volume()), ("pod", pod), ("name", name(NAME))]
+    let name = text(NAME).and_then(checked);
+    vec![("volume", volume), ("pod", pod), ("name", name)]
+}
+
+fn volume(vg: &str, lv: &str) -> Option<String> {
+    let (vg, lv) = (VgName::parse(vg).ok()?, LvName::parse(lv).ok()?);
+    Some(LvId::new(vg, lv).to_string())
 }
 
 fn checked(name: &str) -> Option<String> {

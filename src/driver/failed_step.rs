@@ -54,8 +54,7 @@ impl std::error::Error for InStep {}
 impl FailedStep {
     /// An error of this kind.
     pub fn error(self, text: impl fmt::Display) -> Error {
-        let text = text.to_string();
-        let step = self;
+        let (step, text) = (self, text.to_string());
         InStep { step, text }.into()
     }
 
@@ -63,12 +62,11 @@ impl FailedStep {
     /// step itself ended the step's tool, adds what that was.
     pub fn of(self, host: &Host, error: Error, doing: impl fmt::Display) -> Error {
         let ended = self.ended(host, &error);
-        let text = doing.to_string();
-        let step = self;
-        let error = error.context(InStep { step, text });
+        let (step, text) = (self, doing.to_string());
+        let failed = error.context(InStep { step, text });
         match ended {
-            Some(ended) => error.context(ended),
-            None => error,
+            Some(ended) => failed.context(ended),
+            None => failed,
         }
     }
 
@@ -156,14 +154,34 @@ impl FailedStep {
     }
 }
 
+/// The error in words. If a signal has ended its tool, or the tool is broken, the words begin with that.
+pub fn in_words(error: &Error) -> String {
+    let ended = match error.downcast_ref() {
+        Some(ToolError::Failed { line, code, .. }) => by_code(line, *code),
+        Some(
+            ToolError::Missing { .. }
+            | ToolError::Distrusted { .. }
+            | ToolError::Spawn { .. }
+            | ToolError::TimedOut { .. }
+            | ToolError::Checking { .. }
+            | ToolError::Stopped { .. }
+            | ToolError::Unintelligible { .. },
+        )
+        | None => None,
+    };
+    let ended = ended.map_or_else(String::new, |ended| format!("{ended}: "));
+    format!("{ended}{error:#}")
+}
+
 /// The exit code of a tool that a signal has ended is 128 more than the signal's number. As in a shell, 126 and 127
 /// mean that a program cannot be run.
 fn by_code(line: &str, code: i32) -> Option<String> {
     const SIGKILLED: i32 = 128 + 9;
     const SIGTERMED: i32 = 128 + 15;
-    let tool = line.split(' ').next().unwrap_or_default();
+    let tool = tool_of(line);
+    let process = tool.rsplit('/').next().unwrap_or(tool);
     match code {
-        SIGKILLED => Some(match out_of_memory(tool) {
+        SIGKILLED => Some(match out_of_memory(process) {
             Some(said) => format!(
                 "the kernel killed {tool} for want of memory (\"{said}\"): leave more memory to it, by the node or by \
                  the limit of kubelet's service"
@@ -185,6 +203,15 @@ fn by_code(line: &str, code: i32) -> Option<String> {
         )),
         _ => None,
     }
+}
+
+/// The program of a command line. A question to a child of the driver is shown as a pipe from `echo` to that child.
+fn tool_of(line: &str) -> &str {
+    let piped = line
+        .starts_with("echo ")
+        .then(|| line.rsplit(" | ").next())
+        .flatten();
+    piped.unwrap_or(line).split(' ').next().unwrap_or_default()
 }
 
 /// Whether the step's tool itself says why the step failed: nothing else ended the tool.
@@ -281,6 +308,17 @@ mod tests {
             let error = error.context("and more");
             assert_eq!(FailedStep::of_error(&error), failure, "{text}");
         }
+        let killed = in_words(&Error::from(failed(137)).context("asking"));
+        assert!(killed.starts_with("e2fsck was killed"), "{killed}");
+        let child = ToolError::Failed {
+            line: "echo '[\"a | b\"]' | /opt/lvm read-devices".into(),
+            code: 137,
+            stderr: String::new(),
+        };
+        let killed = in_words(&child.into());
+        assert!(killed.starts_with("/opt/lvm was killed"), "{killed}");
+        let own = in_words(&Error::from(failed(4)).context("asking"));
+        assert!(own.starts_with("asking: `e2fsck"), "{own}");
         let other = Error::msg("no step");
         assert_eq!(FailedStep::of_error(&other), FailedStep::CallFailed);
     }

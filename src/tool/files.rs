@@ -65,8 +65,9 @@ pub fn read_or_stdin(kernel: &Kernel, file: &Path) -> io::Result<Vec<u8>> {
 /// directory, since its name begins with a dot.
 pub fn take_turn(kernel: &Kernel, dir: &Path) -> Result<Lock> {
     let file = dir.join(".flexvolume-lvm.lock");
-    let lock = kernel.try_lock(&file);
-    let lock = lock.with_context(|| format!("locking {}", file.shown()))?;
+    let lock = kernel
+        .try_lock(&file)
+        .with_context(|| format!("locking {}", file.shown()))?;
     lock.with_context(|| {
         format!(
             "another run is at work on {}; try again when it has ended",
@@ -157,8 +158,10 @@ pub fn make_dirs(path: &Path) -> Result<()> {
 }
 
 pub fn list(dir: &Path) -> Result<Vec<OsString>> {
-    let names = fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name()));
-    let mut names = names.collect::<io::Result<Vec<_>>>()?;
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        names.push(entry?.file_name());
+    }
     names.sort_unstable();
     Ok(names)
 }

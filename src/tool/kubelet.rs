@@ -29,25 +29,31 @@ pub struct Kubelet {
 pub fn running(kernel: &Kernel) -> Vec<Kubelet> {
     let mut found = Vec::new();
     for pid in Search::new(kernel).processes() {
-        let is_kubelet = || kernel.read_of(pid, "comm").trim_end() == "kubelet";
-        let exe_of = |pid: u32| kernel.link(&proc_file(pid, "exe")).ok();
-        if !is_kubelet() || !is_roots(kernel, pid) {
+        if !is_kubelet(kernel, pid) || !is_roots(kernel, pid) {
             continue;
         }
-        let exe = exe_of(pid);
+        let exe = exe_of(kernel, pid);
         let line = kernel.read_of(pid, "cmdline");
         let parent = parent_in(&kernel.read_of(pid, "stat"));
         // `kubelet --version` ends at once, and serves no pods.
         let only_tells = line.split('\0').nth(1) == Some("--version");
-        let is_starting = exe.is_some() && exe == parent.and_then(exe_of);
+        let is_starting = exe.is_some() && exe == parent.and_then(|parent| exe_of(kernel, parent));
         // The name is checked again, last: a process that kubelet starts is called kubelet until it runs its own
         // executable.
-        if only_tells || is_starting || !is_kubelet() {
+        if only_tells || is_starting || !is_kubelet(kernel, pid) {
             continue;
         }
         found.push(Kubelet::of(pid, &line, &configs(kernel, &line)));
     }
     found
+}
+
+fn is_kubelet(kernel: &Kernel, pid: u32) -> bool {
+    kernel.read_of(pid, "comm").trim_end() == "kubelet"
+}
+
+fn exe_of(kernel: &Kernel, pid: u32) -> Option<PathBuf> {
+    kernel.link(&proc_file(pid, "exe")).ok()
 }
 
 /// Whether a process belongs to root and to this host, so that neither a pod nor a user can have started it.
@@ -122,22 +128,24 @@ fn value_in(text: &str, wanted: &str) -> Option<String> {
 /// The value of a key that has a line of its own, as it has in the YAML that kubeadm and people write.
 fn line_in<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
-        let (key, value) = line.split_once(':')?;
+        let (key, rest) = line.split_once(':')?;
         let quotes = ['"', '\'', ',', ' ', '\t'];
-        let value = value.split(" #").next()?.trim_matches(quotes);
+        let value = rest.split(" #").next()?.trim_matches(quotes);
         (key.trim_matches(quotes) == wanted).then_some(value)
     })
 }
 
 impl Kubelet {
     fn of(pid: u32, line: &str, configs: &[String]) -> Self {
-        let mut configs = configs.iter().rev();
-        let in_file = || configs.find_map(|text| value_in(text, "volumePluginDir"));
         let given = flag(line, "--volume-plugin-dir").map(str::to_owned);
+        let mut in_files = configs
+            .iter()
+            .rev()
+            .filter_map(|text| value_in(text, "volumePluginDir"));
         Self {
             name: format!("kubelet (pid {pid})"),
             plugin_dir: given
-                .or_else(in_file)
+                .or_else(|| in_files.next())
                 .unwrap_or_else(|| PLUGIN_DIR.to_owned()),
             root_dir: flag(line, "--root-dir").unwrap_or(ROOT_DIR).to_owned(),
             node_name: flag(line, "--hostname-override").map(str::to_owned),

@@ -174,8 +174,8 @@ pub fn columns_within(rows: &[Vec<String>], width: usize) -> String {
         row.truncate(last);
     }
     let before = columns(&before);
-    let by = before.lines().map(columns_of).max();
-    let by = by.unwrap_or_default().saturating_add(2);
+    let widest = before.lines().map(columns_of).max();
+    let by = widest.unwrap_or_default().saturating_add(2);
     let mut text = String::new();
     for (line, row) in before.lines().zip(rows) {
         let Some(cell) = row.get(last) else {

@@ -37,6 +37,22 @@ fn every_link_leads_to_a_file_or_a_heading() {
     }
 }
 
+/// Else the text after the block is shown as a part of the block.
+#[test]
+fn nothing_follows_the_end_of_a_block_of_code_on_its_line() {
+    for dir in ["", "docs/", "docs/developers/", "tests/"] {
+        for name in names_in(dir, ".md") {
+            let text = page(&format!("{dir}{name}"));
+            let is_fence = |line: &&str| line.trim_start().starts_with("```");
+            let fences: Vec<&str> = text.lines().filter(is_fence).collect();
+            for pair in fences.chunks(2) {
+                let is_end = |line: &&str| line.trim() == "```";
+                assert!(pair.last().is_some_and(is_end), "{name}: {pair:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn every_alert_leads_to_a_heading_of_a_page() {
     let alerts = page("examples/monitoring/alerts.yaml");

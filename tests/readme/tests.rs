@@ -158,7 +158,7 @@ fn listed(name: &str) -> Vec<String> {
 #[test]
 fn each_part_of_a_name_in_a_list_is_one_of_a_test_in_the_guest() {
     let tests = text_below(&top().join("tests/guest"));
-    for list in ["core", "versioned"] {
+    for list in ["core", "kernels", "versioned"] {
         for part in listed(list) {
             let name = part.trim_end_matches("::").rsplit("::").next().unwrap();
             let is_test = |line: &str| line.starts_with("fn ") && line.contains(name);

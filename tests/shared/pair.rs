@@ -92,16 +92,19 @@ impl Guest {
         );
         fs::write(files.join("command"), command).unwrap();
         let printed = File::create(files.join("printed")).unwrap();
+        let uml = std::env::var("FLEXVOLUME_LVM_UML").unwrap();
         let processors = std::env::var("FLEXVOLUME_LVM_PROCESSORS").unwrap();
         let processors: Vec<&str> = processors.split(' ').collect();
         let processor = processors[self.host_id as usize % processors.len()];
         // On one processor: see tests/uml.sh.
         let guest = Command::new("taskset")
-            .args(["--cpu-list", processor, "linux.uml"])
-            .args("mem=1G root=/dev/root rootfstype=hostfs rootflags=/ ro".split(' '))
+            .args(["--cpu-list", processor])
+            .arg(format!("{uml}/usr/bin/linux.uml"))
+            .args("mem=1G seccomp=auto pty.legacy_count=0 root=/dev/root rootfstype=hostfs rootflags=/ ro".split(' '))
             .arg(format!("init={}/init", files.display()))
             .arg(format!("share={share}"))
             .arg(format!("files={}", files.display()))
+            .arg(format!("modules=\"{uml}/usr/lib/uml/modules\""))
             // Shared: without a lock on the file.
             .arg(format!("ubd0c={share}/disk"))
             .args("con0=null,fd:2 con1=null,fd:1 con2=fd:0,null con=null".split(' '))

@@ -31,12 +31,9 @@ impl Volume {
             .with("kubernetes.io/pvOrVolumeName", &name)
     }
 
-    /// The same volume with this option. An empty value removes the option.
+    /// The same volume with this option. A template may leave the value empty.
     pub fn with(mut self, key: &str, value: &str) -> Self {
         self.options.insert(key.to_owned(), value.to_owned());
-        if value.is_empty() && !key.starts_with("kubernetes.io/") {
-            self.options.remove(key);
-        }
         self
     }
 

@@ -37,8 +37,7 @@ pub fn attach(host: &Host, config: &Loaded, options: &Options, node: &str) -> Re
 /// `waitforattach <device> <options>`: runs on the node before every pod's mount. Activates the volume, and makes sure
 /// that the device is this volume's.
 pub fn waitforattach(job: &Job) -> Result<Reply> {
-    let device = job.ensure_active();
-    let device = device.inspect_err(|_| give_up(job.subject))?;
+    let device = job.ensure_active().inspect_err(|_| give_up(job.subject))?;
     Ok(Reply::device(&device.path))
 }
 

@@ -7,7 +7,7 @@ mod unmount;
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use serde_json::json;
 
 use crate::config::{Config, Loaded};
@@ -67,30 +67,32 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
     let Some((name, words)) = words.split_first() else {
         bail!("no call-out given; see `flexvolume-lvm --help`");
     };
-    let options = |json: &str| options_of(host, json);
     match (*name, words) {
         ("init", []) => Ok(init(config)),
-        ("attach", [json, node]) => attach::attach(host, config, &options(json)?, node),
+        ("attach", [json, node]) => attach::attach(host, config, &options_of(host, json)?, node),
         ("waitforattach", [device, json]) => {
-            let (handed, options) = (device_of(device)?, options(json)?);
+            let (handed, options) = (device_of(device)?, options_of(host, json)?);
             let config = config_of(config)?;
             attach::waitforattach(&Job::of_device(host, config, &options, handed))
         }
-        ("isattached", [json, node]) => attach::isattached(host, config, &options(json)?, node),
+        ("isattached", [json, node]) => {
+            attach::isattached(host, config, &options_of(host, json)?, node)
+        }
         ("mountdevice", [dir, device, json]) => {
-            let (dir, handed, options) = (directory(dir)?, device_of(device)?, options(json)?);
+            let (dir, handed, options) =
+                (directory(dir)?, device_of(device)?, options_of(host, json)?);
             let config = config_of(config)?;
             bring_up(&Job::to_mount(host, config, &options, &dir, handed))
         }
         ("mount", [dir, json]) => {
-            let (dir, options) = (directory(dir)?, options(json)?);
+            let (dir, options) = (directory(dir)?, options_of(host, json)?);
             let config = config_of(config)?;
             bring_up(&Job::to_mount(host, config, &options, &dir, None))
         }
         ("unmount" | "unmountdevice", [dir]) => unmount::unmount(host, config, &directory(dir)?),
         ("detach", [volume, node]) => attach::detach(host, config, volume, node),
         ("expandfs", [json, _, dir, new, _old]) | ("expandvolume", [json, dir, new, _old]) => {
-            let (options, dir) = (options(json)?, directory(dir)?);
+            let (options, dir) = (options_of(host, json)?, directory(dir)?);
             let (size, config) = (bytes(new)?, config_of(config)?);
             expand::run(&Job::to_grow(host, config, &options, &dir, size))
         }
@@ -99,9 +101,10 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
 }
 
 fn bytes(text: &str) -> Result<Bytes> {
-    let size = text.parse();
-    let size = size.map_err(|_| anyhow!("the new size is not a number of bytes"))?;
-    Ok(Bytes::new(size))
+    match text.parse() {
+        Ok(size) => Ok(Bytes::new(size)),
+        Err(_) => bail!("the new size is not a number of bytes"),
+    }
 }
 
 /// Answers a call-out that the driver does not have, or one with too few or too many words.
@@ -121,14 +124,14 @@ fn not_understood(name: &str, count: usize) -> Result<Reply> {
 
 /// The config of a call that needs one without a mistake.
 fn config_of(config: &Loaded) -> Result<&Config> {
-    let config = config.require();
-    config.map_err(|error| FailedStep::Config.error(format!("{error:#}")))
+    config
+        .require()
+        .map_err(|error| FailedStep::Config.error(format!("{error:#}")))
 }
 
 /// Parses a volume's options.
 fn options_of(host: &Host, json: &str) -> Result<Options> {
-    let options = Options::parse(json);
-    let options = options
+    let options = Options::parse(json)
         .map_err(|error| FailedStep::Options.of(host, error, "reading the volume's options"))?;
     if let Some(given) = options.mount_options.joined() {
         host.log.about("mountoptions", &given);

@@ -98,24 +98,16 @@ impl Config {
     }
 
     pub fn parse(text: &str, file: &str) -> Result<Self, String> {
-        let mistake = |error: &Error, has_key: bool| {
-            let at = error.span().map_or(text.len(), |span| span.start);
-            let number = line_of(text.as_bytes(), at);
+        let document = DeTable::parse(text).map_err(|error| {
             // A syntax error's line is not quoted: somebody may have written a passphrase there.
-            let why = if has_key {
-                in_one_line(error)
-            } else {
-                error.message().to_owned()
-            };
-            folded(&format!("{file}, line {number}: {why}"))
-        };
-        let document = DeTable::parse(text).map_err(|error| mistake(&error, false))?;
+            mistake(text, file, &error, error.message())
+        })?;
         match Self::deserialize(Deserializer::from(document)) {
             Ok(config) => Ok(Self {
                 file: file.to_owned(),
                 ..config
             }),
-            Err(error) => Err(mistake(&error, true)),
+            Err(error) => Err(mistake(text, file, &error, &in_one_line(&error))),
         }
     }
 
@@ -182,9 +174,16 @@ impl Config {
 
     fn of_filesystem(&self, vg: &VgName, fs: FsType) -> impl Iterator<Item = &FsConfig> {
         let group = self.volume_groups.get(vg);
-        let group = group.and_then(|group| group.filesystems.get(&fs));
-        self.filesystems.get(&fs).into_iter().chain(group)
+        let of_group = group.and_then(|group| group.filesystems.get(&fs));
+        self.filesystems.get(&fs).into_iter().chain(of_group)
     }
+}
+
+/// The message about a mistake in the config, with its line.
+fn mistake(text: &str, file: &str, error: &Error, why: &str) -> String {
+    let at = error.span().map_or(text.len(), |span| span.start);
+    let number = line_of(text.as_bytes(), at);
+    folded(&format!("{file}, line {number}: {why}"))
 }
 
 /// The message of the toml crate on one line. The crate puts the key on a second line.

@@ -237,20 +237,7 @@ pub fn lvcreate_options<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String
     checked(from, |words: Vec<String>| {
         are_words(&words, "lvcreate")?;
         for word in &words {
-            // LVM also understands the first letters of a long option, and a value joined to a short option.
-            let name = word.split('=').next().unwrap_or_default();
-            let letters = letters_of(word, LVCREATE_FLAGS);
-            let is_decided = |(short, long): &&(&str, &str)| {
-                if word.starts_with("--") {
-                    long.starts_with(name)
-                } else {
-                    short
-                        .chars()
-                        .nth(1)
-                        .is_some_and(|letter| letters.contains(letter))
-                }
-            };
-            if let Some((_, long)) = DECIDED.iter().find(is_decided) {
+            if let Some((_, long)) = DECIDED.iter().find(|option| has_option(word, option)) {
                 return Err(format!(
                     "{word:?} is not for here: the driver decides {long}; it decides all of {}",
                     DECIDED.map(|(_, long)| long).join(", ")
@@ -259,6 +246,18 @@ pub fn lvcreate_options<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String
         }
         Ok(words)
     })
+}
+
+/// Whether a word for lvcreate has this option, by its short or its long name. LVM also understands the first letters
+/// of a long option, and a value joined to a short option.
+fn has_option(word: &str, (short, long): &(&str, &str)) -> bool {
+    if word.starts_with("--") {
+        let name = word.split('=').next().unwrap_or_default();
+        return long.starts_with(name);
+    }
+    let letters = letters_of(word, LVCREATE_FLAGS);
+    let letter = short.chars().nth(1);
+    letter.is_some_and(|letter| letters.contains(letter))
 }
 
 pub fn filesystems<'de, D>(from: D) -> Result<BTreeMap<FsType, FsConfig>, D::Error>
@@ -314,9 +313,11 @@ impl Refused {
 
     fn in_words(&self) -> String {
         let short = self.short.chars().map(|letter| format!("-{letter}"));
-        let long = self.long.iter().chain(self.part.as_slice());
-        let long = long.map(|long| (*long).to_owned());
-        short.chain(long).collect::<Vec<_>>().join(", ")
+        let others = self.long.iter().chain(self.part.as_slice());
+        short
+            .chain(others.map(|other| (*other).to_owned()))
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 

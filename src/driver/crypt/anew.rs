@@ -86,12 +86,10 @@ pub fn template(layout: &Layout) -> Option<Value> {
         ..
     } = digest;
     let areas: u64 = layout.config.keyslots_size.parse().ok()?;
-    let slots = layout.opening().map(|(number, slot)| {
-        let slot = keyslot(slot)?;
-        Some((number.to_string(), slot))
-    });
-    let slots: Option<Map<String, Value>> = slots.collect();
-    let slots = slots?;
+    let mut slots = Map::new();
+    for (number, slot) in layout.opening() {
+        slots.insert(number.to_string(), keyslot(slot)?);
+    }
     let numbers: Vec<&String> = slots.keys().collect();
     let flags = layout.config.flags.iter();
     let flags: Vec<&String> = flags

@@ -51,10 +51,10 @@ impl Header {
     /// Whether the header has key slots. A killed luksFormat leaves a header without key slots, since it writes them
     /// last. True also if the JSON of a copy cannot be read.
     pub fn has_keys(&self) -> bool {
-        let has_keys = |layout: &Layout| !layout.keyslots.is_empty();
-        self.layouts
-            .iter()
-            .any(|layout| layout.as_ref().map_or(true, has_keys))
+        self.layouts.iter().any(|layout| match layout {
+            Ok(layout) => !layout.keyslots.is_empty(),
+            Err(_) => true,
+        })
     }
 }
 

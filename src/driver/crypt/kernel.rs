@@ -19,14 +19,13 @@ pub fn require_dm_crypt(host: &Host) -> Result<()> {
     if kernel.exists(Path::new("/sys/module/dm_crypt")) {
         return Ok(());
     }
-    let release = kernel.read(Path::new("/proc/sys/kernel/osrelease"));
-    let release = release.unwrap_or_default();
+    let release = kernel
+        .read(Path::new("/proc/sys/kernel/osrelease"))
+        .unwrap_or_default();
     let dir = Path::new("/lib/modules").join(release.trim());
-    let lists = |list: &str| {
-        let text = kernel.read(&dir.join(list)).ok()?;
-        Some(text.lines().any(|line| is_of_module(line, MODULE)))
-    };
-    let (Some(loadable), Some(built_in)) = (lists("modules.dep"), lists("modules.builtin")) else {
+    let loadable = lists_dm_crypt(kernel, &dir.join("modules.dep"));
+    let built_in = lists_dm_crypt(kernel, &dir.join("modules.builtin"));
+    let (Some(loadable), Some(built_in)) = (loadable, built_in) else {
         return require_modules(host);
     };
     if !loadable && !built_in {
@@ -36,6 +35,12 @@ pub fn require_dm_crypt(host: &Host) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Whether this list of modules has dm-crypt. `None`: the list cannot be read.
+fn lists_dm_crypt(kernel: &Kernel, list: &Path) -> Option<bool> {
+    let text = kernel.read(list).ok()?;
+    Some(text.lines().any(|line| is_of_module(line, MODULE)))
 }
 
 /// Fails if the modules of the running kernel are gone, as after an upgrade that has removed them, and the kernel does

@@ -51,8 +51,7 @@ impl Layout {
 
     /// The digest of the segment's key, with its number. `None`: there is no such digest, or more than one.
     pub fn digest(&self) -> Option<(u8, &KeyDigest)> {
-        let is_of_segment = |digest: &KeyDigest| digest.segments.iter().any(|one| one == "0");
-        let mut digests = self.digests.iter().filter(|(_, one)| is_of_segment(one));
+        let mut digests = self.digests.iter().filter(|(_, one)| one.is_of_segment());
         let (number, digest) = digests.next().filter(|_| digests.next().is_none())?;
         Some((*number, digest))
     }
@@ -60,10 +59,9 @@ impl Layout {
     /// The key slots that can open the segment.
     pub fn opening(&self) -> impl Iterator<Item = (&u8, &Keyslot)> {
         let named = self.digest().map(|(_, digest)| &digest.keyslots);
-        let is_named = move |number: &u8| {
+        self.keyslots.iter().filter(move |(number, _)| {
             named.is_some_and(|named| named.iter().any(|one| *one == number.to_string()))
-        };
-        (self.keyslots.iter()).filter(move |(number, _)| is_named(number))
+        })
     }
 }
 
@@ -122,8 +120,8 @@ impl Keyslot {
     /// The part of the slot's area in which the encrypted key is. `None`: its numbers are no place on a device.
     pub fn key(&self) -> Option<Range<u64>> {
         let Range { start, end } = self.area.place()?;
-        let size = self.key_size.checked_mul(STRIPES)?;
-        let size = size.checked_next_multiple_of(SECTOR)?;
+        let striped = self.key_size.checked_mul(STRIPES)?;
+        let size = striped.checked_next_multiple_of(SECTOR)?;
         Some(start..end.min(start.checked_add(size)?))
     }
 }
@@ -153,6 +151,13 @@ pub struct KeyDigest {
     pub iterations: u64,
     pub salt: String,
     pub digest: String,
+}
+
+impl KeyDigest {
+    /// Whether this is a digest of the key of [`Layout::segment`].
+    fn is_of_segment(&self) -> bool {
+        self.segments.iter().any(|one| one == "0")
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

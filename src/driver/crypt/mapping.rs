@@ -82,7 +82,8 @@ impl Luks {
 /// Documentation/admin-guide/device-mapper/dm-crypt.rst.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DmTable {
-    /// The name of the device-mapper target. If the target is not `crypt`, the fields below are empty.
+    /// The name of the device-mapper target. Empty: the kernel uses no table yet. If the target is not `crypt`, the
+    /// fields below are empty.
     pub target: String,
     pub cipher: String,
     pub has_key: bool,
@@ -128,14 +129,21 @@ pub fn table_of(host: &Host, device: DeviceNumber) -> Result<DmTable> {
     let DeviceNumber { major, minor } = device;
     let numbers = ["--major", &major.to_string(), "--minor", &minor.to_string()];
     let command = Command::reads("dmsetup", host.limits.query).args(["table"]);
-    let output = host.run(&command.args(numbers));
-    let output = output.context("asking device-mapper how the volume is encrypted")?;
+    let output = host
+        .run(&command.args(numbers))
+        .context("asking device-mapper how the volume is encrypted")?;
     Ok(parse(&String::from_utf8_lossy(&output.stdout)))
 }
 
 /// Parses the output of dmsetup: `start length crypt cipher key iv_offset device offset [number options…]`.
 fn parse(text: &str) -> DmTable {
     let words: Vec<&str> = text.split_whitespace().collect();
+    if words.is_empty() {
+        return DmTable {
+            target: String::new(),
+            ..DmTable::none()
+        };
+    }
     let [
         _,
         _,
@@ -163,8 +171,10 @@ fn parse(text: &str) -> DmTable {
         ..DmTable::none()
     };
     // The first word is the number of options.
-    let options = options.iter().skip(1);
-    for option in options.filter(|option| !OF_SPEED.contains(option)) {
+    for option in options.iter().skip(1) {
+        if OF_SPEED.contains(option) {
+            continue;
+        }
         match option.strip_prefix("sector_size:").map(str::parse) {
             Some(Ok(size)) => table.sector_size = size,
             Some(Err(_)) | None => table.options.push((*option).to_owned()),
@@ -241,8 +251,8 @@ mod tests {
         assert!(large.sector_size == 4096 && large.options.is_empty());
         assert!(!parse("0 8 crypt cipher_null-ecb - 0 254:1 32768").has_key);
         assert_eq!(parse("0 8 crypt aes 00 7 254:1 32768").offset, None);
+        assert_eq!(parse("\n").target, "");
         for other in [
-            "",
             "0 8 linear 254:1 0",
             "0 8 crypt a b 0 254:1 0\n8 8 crypt a b 0 254:1 8",
         ] {

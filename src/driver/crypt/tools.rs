@@ -15,7 +15,9 @@ use crate::config::Luks;
 use crate::failed_step::FailedStep;
 use crate::fs::{Opened, ask_child};
 use crate::host::trust::require_secret;
-use crate::host::{Command, DeviceNumber, Host, Lock, Node, ToolError, leave_no_core, own_path};
+use crate::host::{
+    Command, DeviceNumber, Host, Kernel, Lock, Node, ToolError, leave_no_core, own_path,
+};
 use crate::lvm::resume_if_failed;
 use crate::names::{LvId, LvUuid, Shown, VgName};
 use crate::options::{LONGEST_PASSPHRASE, Passphrase};
@@ -39,12 +41,7 @@ pub fn require_key_file(file: &Path) -> Result<(), String> {
 /// Reads a passphrase from a file of the node. From now on this process and its tools leave no core.
 pub fn read_key_file(host: &Host, file: &Path) -> Result<Passphrase> {
     leave_no_core().context("keeping this process from leaving a core")?;
-    let read = || {
-        require_key_file(file).map_err(Error::msg)?;
-        Passphrase::of(host.kernel.read_secret(file, LONGEST_PASSPHRASE)?)
-    };
-    let read = read();
-    read.map_err(|error| {
+    passphrase_in(host.kernel, file).map_err(|error| {
         FailedStep::Unlock.of(
             host,
             error,
@@ -53,13 +50,20 @@ pub fn read_key_file(host: &Host, file: &Path) -> Result<Passphrase> {
     })
 }
 
+fn passphrase_in(kernel: &Kernel, file: &Path) -> Result<Passphrase> {
+    require_key_file(file).map_err(Error::msg)?;
+    Passphrase::of(kernel.read_secret(file, LONGEST_PASSPHRASE)?)
+}
+
 fn cryptsetup(limit: Duration, lock: &Lock) -> Command {
     Command::writes("cryptsetup", limit).holds(lock.file())
 }
 
 fn with_passphrase(command: Command, passphrase: &Passphrase) -> Result<Command> {
-    let command = command.args(["--key-file=-"]).secret(passphrase.bytes());
-    command.context("making a pipe for the passphrase")
+    command
+        .args(["--key-file=-"])
+        .secret(passphrase.bytes())
+        .context("making a pipe for the passphrase")
 }
 
 /// Makes a LUKS2 header with this UUID on a device that holds nothing. Returns the permit, for the filesystem inside.
@@ -165,7 +169,7 @@ fn not_opened(host: &Host, closed: &Closed, source: &str, error: ToolError) -> E
             let advice = if is_left {
                 format!(
                     " (a killed cryptsetup leaves its device without a table: if no cryptsetup runs, and \
-                     `dmsetup table {name}` prints nothing, run `dmsetup remove {name}`; else a volume with the same \
+                     `dmsetup table {name}` prints nothing or `error`, run `dmsetup remove {name}`; else a volume with the same \
                      UUID is open, as in a group that vgimportclone made: close that first)"
                 )
             } else {

@@ -29,7 +29,8 @@ pub fn probe(host: &Host, device: &Node) -> Result<Probed> {
 /// Asks only which of the driver's filesystems is on `device`. blkid of util-linux 2.41 gives up at the first place
 /// that it cannot read. If blkid looks only for these filesystems, it reads fewer places.
 pub fn probe_filesystems(host: &Host, device: &Node) -> Result<Probed> {
-    ask(host, device, &["--match-types", "ext2,ext3,ext4,xfs,btrfs"])
+    let types = FsType::ALL.map(FsType::as_str).join(",");
+    ask(host, device, &["--match-types", &types])
 }
 
 fn ask(host: &Host, device: &Node, more: &[&str]) -> Result<Probed> {
@@ -58,26 +59,22 @@ pub fn has_several(host: &Host, device: &Node) -> Result<bool> {
 }
 
 fn are_several(types: &str) -> bool {
-    let mut types = types.split_whitespace();
+    let mut all = types.split_whitespace();
     // A second signature of the same type is a copy of the first, for example of a partition table.
-    types
-        .next()
-        .is_some_and(|first| types.any(|next| next != first))
+    all.next()
+        .is_some_and(|first| all.any(|next| next != first))
 }
 
 fn parse(output: &Output) -> Probed {
     let export = String::from_utf8_lossy(&output.stdout);
-    let value = |key| {
-        let mut pairs = export.lines().filter_map(|line| line.split_once('='));
-        pairs.find_map(|(name, value)| (name == key).then(|| value.to_owned()))
-    };
-    match (output.code, value("TYPE"), value("PTTYPE")) {
+    let (kind, table) = (value(&export, "TYPE"), value(&export, "PTTYPE"));
+    match (output.code, kind, table) {
         (NOTHING, ..) => Probed::Nothing,
         (AMBIVALENT, ..) => Probed::Several,
-        (_, Some(kind), _) => match FsType::parse(&kind) {
+        (_, Some(kind), _) => match FsType::parse(kind) {
             Ok(fs) => Probed::Filesystem(Filesystem {
                 fs,
-                uuid: value("UUID").unwrap_or_default(),
+                uuid: value(&export, "UUID").unwrap_or_default().to_owned(),
             }),
             Err(_) => Probed::Other(kind.shown()),
         },
@@ -85,6 +82,12 @@ fn parse(output: &Output) -> Probed {
         // blkid found content without a type. The device is not blank.
         (_, None, None) => Probed::Other("something that blkid cannot name".shown()),
     }
+}
+
+/// The value of a key in blkid's output for export.
+fn value<'a>(export: &'a str, key: &str) -> Option<&'a str> {
+    let mut pairs = export.lines().filter_map(|line| line.split_once('='));
+    pairs.find_map(|(name, value)| (name == key).then_some(value))
 }
 
 #[cfg(test)]

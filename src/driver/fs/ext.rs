@@ -139,13 +139,14 @@ fn names_group(backup: &Fields, group: u64) -> Option<bool> {
 
 /// When an ext was last made, written or mounted. A time has 32 bits, and 8 more in another field for years after 2106.
 fn newest_time(fields: &Fields) -> Option<u64> {
-    let time = |low: usize, high: usize| -> Option<u64> {
-        Some(u64::from(fields.le32(low)?) | u64::from(fields.byte(high)?) << 32)
-    };
-    let made = time(0x108, 0x276)?;
-    let written = time(0x30, 0x274)?;
-    let mounted = time(0x2C, 0x275)?;
+    let made = time(fields, 0x108, 0x276)?;
+    let written = time(fields, 0x30, 0x274)?;
+    let mounted = time(fields, 0x2C, 0x275)?;
     Some(made.max(written).max(mounted))
+}
+
+fn time(fields: &Fields, low: usize, high: usize) -> Option<u64> {
+    Some(u64::from(fields.le32(low)?) | u64::from(fields.byte(high)?) << 32)
 }
 
 /// `all` divided by `part`. `None`: the division leaves a remainder.

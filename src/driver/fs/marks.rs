@@ -39,6 +39,11 @@ impl Mark {
         words.any(|word| ["ext", "xfs", "btrfs"].contains(&word))
     }
 
+    /// Whether this is the first superblock of an ext. If its checksum were right, blkid would name the ext.
+    pub fn is_first_of_ext(&self) -> bool {
+        self.what == EXT && self.offset == PRIMARY_EXT
+    }
+
     /// The command that shows more of the content on `device`.
     pub fn shown_by(&self, device: &Path) -> Option<String> {
         let Self { look, .. } = self;
@@ -92,6 +97,7 @@ const MARKS: &[Row] = &[
     ("a reiserfs superblock", 0x34, b"ReIsEr", ""),
 ];
 
+const EXT: &str = "an ext superblock";
 const XFS: &str = "xfs_repair -n";
 const BTRFS: &str = "btrfs inspect-internal dump-super --all";
 const LUKS: &str = "cryptsetup luksDump";
@@ -99,16 +105,17 @@ const LVM: &str = "pvck --dump metadata_search";
 const ZFS: &str = "zdb -l";
 
 fn by_bytes(sector: &[u8]) -> Option<(&'static str, &'static str)> {
-    let is = |at: usize, mark: &[u8]| sector.get(at..).is_some_and(|rest| rest.starts_with(mark));
-    let mut rows = MARKS.iter();
-    let (what, _, _, look) = rows.find(|(_, at, mark, _)| is(*at, mark))?;
+    let (what, _, _, look) = MARKS.iter().find(|(_, at, mark, _)| {
+        let rest = sector.get(*at..);
+        rest.is_some_and(|rest| rest.starts_with(mark))
+    })?;
     Some((what, look))
 }
 
 /// Content without a mark that is long enough: its fields must fit together.
 fn by_fields(fields: &Fields, offset: u64) -> Option<(&'static str, &'static str)> {
     if is_ext_superblock(fields, offset).unwrap_or(false) {
-        Some(("an ext superblock", ""))
+        Some((EXT, ""))
     } else if fields.is_ext_journal() && fields.is_used_journal().unwrap_or(false) {
         Some(("an ext journal", ""))
     } else if is_xfs_tree(fields).unwrap_or(false) {

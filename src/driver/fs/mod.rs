@@ -22,7 +22,7 @@ pub const FLUSH: &str = "flush";
 /// The subcommand of the process that cleans a new volume: `clean-new <size> device=<path>`.
 pub const CLEAN: &str = "clean-new";
 
-pub use backup::Backup;
+pub use backup::{Backup, REPAIR_FIRST};
 pub use blkid::{Probed, has_several, probe, probe_filesystems};
 pub use marks::Mark;
 pub use scan::{
@@ -30,5 +30,5 @@ pub use scan::{
 };
 pub(crate) use scan::{ask_child, clean};
 pub use superblock::{Condition, Family, Superblock};
-pub use tools::{IF_E2FSCK_IS_OLD, has_errors};
+pub use tools::{IF_E2FSCK_IS_OLD, has_errors, if_e2fsck_was_killed};
 pub(crate) use tools::{check, grow, mkfs};

@@ -64,10 +64,9 @@ const COPIES_OF_BTRFS: [u64; 2] = [64 << 20, 256 << 30];
 /// Source: xfsprogs' `mkfs/xfs_mkfs.c`, `calculate_initial_geometry` and `align_ag_geometry`.
 fn copies_of_xfs(size: u64) -> impl Iterator<Item = u64> {
     const LARGEST_GROUP: u64 = 1 << 40;
-    let group = |groups: u64| size.div_ceil(groups).min(LARGEST_GROUP);
-    let groups = [4_u64, 8, 16, 32].map(group).into_iter();
+    let groups = [4_u64, 8, 16, 32].map(|groups| size.div_ceil(groups).min(LARGEST_GROUP));
     let stripes = (12..=20).map(|log| 1_u64 << log);
-    groups.flat_map(move |group| {
+    groups.into_iter().flat_map(move |group| {
         stripes.clone().flat_map(move |stripe| {
             let up = group.div_ceil(stripe).saturating_mul(stripe);
             let down = up.saturating_sub(stripe);

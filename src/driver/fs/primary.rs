@@ -40,10 +40,10 @@ pub(super) fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
     if fields.array(0)? != *b"XFSB" {
         return None;
     }
-    let block_size = u64::from(u32::from_be_bytes(fields.array(4)?));
-    let blocks = u64::from_be_bytes(fields.array(8)?);
-    let group_blocks = u64::from(u32::from_be_bytes(fields.array(84)?));
-    let groups = u64::from(u32::from_be_bytes(fields.array(88)?));
+    let block_size = u64::from(fields.be32(4)?);
+    let blocks = fields.be64(8)?;
+    let group_blocks = u64::from(fields.be32(84)?);
+    let groups = u64::from(fields.be32(88)?);
     let whole_groups = group_blocks.checked_mul(groups.checked_sub(1)?)?;
     let is_sane = block_size.is_power_of_two()
         && (512..=65_536).contains(&block_size)
@@ -52,6 +52,7 @@ pub(super) fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
     if !is_sane {
         return None;
     }
+    let log = XfsLog::of(fields)?;
     Some(Superblock {
         family: Family::Xfs,
         uuid: fields.uuid(32)?,
@@ -60,37 +61,52 @@ pub(super) fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
         condition: Condition::Unknown,
         newest_time: None,
         in_progress: fields.byte(126)? != 0,
-        is_part: is_part_of_xfs(fields)?,
+        is_part: log.is_outside() || has_realtime_outside(fields)?,
         largest: None,
         only_unmounted: false,
         // Sources: Linux' fs/xfs/xfs_fsops.c, `xfs_growfs_data_private`, and fs/xfs/libxfs/xfs_fs.h,
         // `XFS_MIN_AG_BLOCKS`.
         step: block_size.saturating_mul(64),
-        log: log_of_xfs(fields, block_size)?,
+        log: log.size_inside(block_size),
         certain_type: None,
     })
 }
 
-/// The size of the log, in bytes (`sb_logblocks`). 0: the log is on another device (`sb_logstart` is 0). Source: Linux'
-/// `fs/xfs/xfs_super.c`, `xfs_fs_statfs`.
-fn log_of_xfs(fields: &Fields, block_size: u64) -> Option<u64> {
-    let blocks = u64::from(fields.be32(96)?);
-    let is_inside = u64::from_be_bytes(fields.array(48)?) != 0;
-    Some(if is_inside {
-        blocks.saturating_mul(block_size)
-    } else {
-        0
-    })
+/// The log of an xfs. Sources: the kernel's `fs/xfs/libxfs/xfs_format.h`, `xfs_dsb`; `fs/xfs/xfs_super.c`,
+/// `xfs_open_devices` and `xfs_fs_statfs`.
+struct XfsLog {
+    /// `sb_logblocks`
+    blocks: u64,
+    /// Whether the log is on the device of the superblock (`sb_logstart`).
+    is_inside: bool,
 }
 
-/// Whether the log, or the realtime section, is on another device. Since Linux 6.15, a realtime section can be on the
-/// same device (`sb_rtstart`). Sources: the kernel's `fs/xfs/libxfs/xfs_format.h`, `xfs_dsb`; `fs/xfs/xfs_super.c`,
-/// `xfs_open_devices`.
-fn is_part_of_xfs(fields: &Fields) -> Option<bool> {
-    let be64 = |at| fields.array(at).map(u64::from_be_bytes);
-    let has_log_outside = fields.be32(96)? != 0 && be64(48)? == 0;
-    let has_realtime_outside = be64(16)? != 0 && be64(288)? == 0;
-    Some(has_log_outside || has_realtime_outside)
+impl XfsLog {
+    fn of(fields: &Fields) -> Option<Self> {
+        Some(Self {
+            blocks: u64::from(fields.be32(96)?),
+            is_inside: fields.be64(48)? != 0,
+        })
+    }
+
+    /// The log's size on the device of the superblock, in bytes.
+    fn size_inside(&self, block_size: u64) -> u64 {
+        if self.is_inside {
+            self.blocks.saturating_mul(block_size)
+        } else {
+            0
+        }
+    }
+
+    fn is_outside(&self) -> bool {
+        self.blocks != 0 && !self.is_inside
+    }
+}
+
+/// Whether the realtime section of an xfs is on another device. Since Linux 6.15, it can be on the same device
+/// (`sb_rtstart`).
+fn has_realtime_outside(fields: &Fields) -> Option<bool> {
+    Some(fields.be64(16)? != 0 && fields.be64(288)? == 0)
 }
 
 pub(super) fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {

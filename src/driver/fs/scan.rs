@@ -77,9 +77,11 @@ pub fn scan(
     flush: bool,
     claim: Opened,
 ) -> Result<Examination> {
-    let words = [size.get().to_string(), extent.to_string()].into_iter();
-    let flush = flush.then(|| super::FLUSH.to_owned());
-    ask_child(host, claim, super::EXAMINE, words.chain(flush))
+    let mut words = vec![size.get().to_string(), extent.to_string()];
+    if flush {
+        words.push(super::FLUSH.to_owned());
+    }
+    ask_child(host, claim, super::EXAMINE, words)
 }
 
 /// Makes every place zero that [`examine`] reads, on a volume that this call's lvcreate has just made. Otherwise, what
@@ -142,15 +144,17 @@ pub(crate) fn ask_child<T: DeserializeOwned>(
 pub fn examine(device: &impl ReadAt, size: u64, extent: Extent) -> Examination {
     let mut seen = Examination::default();
     let mut sum = Sha256::new();
-    let mut buffer = Pages::new(CHUNK);
-    let buffer = buffer.bytes();
+    let mut pages = Pages::new(CHUNK);
+    let buffer = pages.bytes();
     for range in ranges(size, extent) {
         for start in range.clone().step_by(CHUNK) {
             let left = usize::try_from(range.end.saturating_sub(start)).unwrap_or(usize::MAX);
             let chunk = buffer.get_mut(..left.min(CHUNK)).unwrap_or_default();
             if let Err((offset, error)) = fill(device, chunk, start) {
-                let error = error.to_string();
-                seen.unreadable = Some(Unreadable { offset, error });
+                seen.unreadable = Some(Unreadable {
+                    offset,
+                    error: error.to_string(),
+                });
                 return seen;
             }
             seen.take(chunk, start, &mut sum);

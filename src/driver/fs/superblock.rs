@@ -154,6 +154,10 @@ impl Fields<'_> {
         self.array(at).map(u32::from_be_bytes)
     }
 
+    pub(super) fn be64(&self, at: usize) -> Option<u64> {
+        self.array(at).map(u64::from_be_bytes)
+    }
+
     /// Whether a journal of ext begins here. Source: the kernel's Documentation/filesystems/ext4/journal.rst.
     pub(super) fn is_ext_journal(&self) -> bool {
         self.be32(0) == Some(0xC03B_3998) && matches!(self.be32(4), Some(3 | 4))

@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
-use crate::host::{Command, Host, Lock, Node, ToolError};
-use crate::names::FsType;
+use anyhow::Error;
+
+use super::backup::REPAIR_FIRST;
+use crate::host::{Command, Host, Lock, Node, Output, ToolError};
+use crate::names::{FsType, Shown};
 use crate::volume::Permit;
 
 /// Options of mke2fs. Reserve no blocks for root, which a pod's volume does not need. Let the kernel clear the inode
@@ -16,22 +19,22 @@ const EXT4: &str = "-q -m 0 -O metadata_csum -E nodiscard,lazy_itable_init=1,laz
 /// Options of mkfs.xfs and mkfs.btrfs: do not discard.
 const XFS_AND_BTRFS: &str = "-q -K";
 
-/// Runs mkfs on a blank device. `uuid`: the UUID that the filesystem gets, unless it is a btrfs. `over`: whether mkfs
-/// may overwrite what it sees: half a filesystem of the driver's own, or the noise of a fresh LUKS2 device, in which it
-/// might see a signature. mkfs opens the device exclusively, and inherits `lock`.
+/// Runs mkfs on a blank device. `uuid`: the UUID that the filesystem gets, unless it is a btrfs. `overwrites`: whether
+/// mkfs may overwrite what it sees: half a filesystem of the driver's own, or the noise of a fresh LUKS2 device, in which
+/// it might see a signature. mkfs opens the device exclusively, and inherits `lock`.
 pub fn mkfs(
     host: &Host,
     permit: Permit,
     device: &Node,
     (uuid, more): (&str, &[&str]),
-    over: bool,
+    overwrites: bool,
     lock: &Lock,
 ) -> Result<(), ToolError> {
     let fs = permit.used();
     let (tool, options) = mkfs_of(fs, more);
     // mke2fs gets no -F: it needs none for a device that is neither mounted nor busy, and with -F it would not check
     // that.
-    let force = (over && !fs.is_ext()).then_some("-f");
+    let force = (overwrites && !fs.is_ext()).then_some("-f");
     let command = Command::writes(tool, host.limits.make)
         .stdin(lock.file())
         .args(options.split(' ').chain(force))
@@ -88,6 +91,37 @@ pub fn check(host: &Host, device: &Node, all: bool, lock: &Lock) -> Result<(), T
 pub const IF_E2FSCK_IS_OLD: &str = "if e2fsck asks for a newer version, install a newer e2fsprogs or mount the volume \
      on another node";
 
+/// What e2fsck says of an ext whose first superblock has a wrong checksum. Source: libext2fs,
+/// `EXT2_ET_SB_CSUM_INVALID`.
+const WRONG_CHECKSUM: &str = "Superblock checksum does not match";
+
+/// Advice for a failed e2fsck that says why it failed, where a killed e2fsck may be the cause. `by_hand`: shows a person a
+/// command that names the device `DEVICE`. `None`: e2fsck says something else. Source: libext2fs, `EXT2_ET_MMP_*`;
+/// ext4(5), `mmp`.
+pub fn if_e2fsck_was_killed(error: &Error, by_hand: impl Fn(&str) -> String) -> Option<String> {
+    const IN_USE: [&str; 3] = [
+        "MMP: device currently active",
+        "MMP: e2fsck being run",
+        "MMP: filesystem still in use",
+    ];
+    let Some(ToolError::Failed { stderr, .. }) = error.downcast_ref() else {
+        return None;
+    };
+    if IN_USE.iter().any(|said| stderr.contains(said)) {
+        return Some(format!(
+            "its multi-mount protection says that it is in use on a node, or that e2fsck was killed: if no node has it \
+             mounted, and no e2fsck runs, run {}",
+            by_hand("tune2fs -f -E clear_mmp DEVICE")
+        ));
+    }
+    stderr.contains(WRONG_CHECKSUM).then(|| {
+        format!(
+            "a killed e2fsck leaves a wrong checksum: if the disk works, copy the volume, and run {}",
+            by_hand(REPAIR_FIRST)
+        )
+    })
+}
+
 /// Whether e2fsck finds errors in an ext, which [`check`] would have to repair. e2fsck writes nothing here, so it does
 /// not replay the journal. It reads the whole filesystem only if the superblock says that something is wrong.
 pub fn has_errors(host: &Host, device: &Node) -> Result<bool, ToolError> {
@@ -96,7 +130,21 @@ pub fn has_errors(host: &Host, device: &Node) -> Result<bool, ToolError> {
     let command = Command::reads("e2fsck", host.limits.check)
         .args(["-n"])
         .accept(&[0, 4]);
-    Ok(host.run(&command.device(device))?.code != 0)
+    let Output {
+        code,
+        stdout,
+        stderr,
+    } = host.run(&command.device(device))?;
+    // Then `e2fsck -n` looks at a backup, and `e2fsck -p` gives up.
+    if String::from_utf8_lossy(&stdout).contains(WRONG_CHECKSUM) || stderr.contains(WRONG_CHECKSUM)
+    {
+        return Err(ToolError::Failed {
+            line: format!("e2fsck -n {}", device.name.shown()),
+            code,
+            stderr: WRONG_CHECKSUM.to_owned(),
+        });
+    }
+    Ok(code != 0)
 }
 
 /// Grows a filesystem to the size of its volume, and succeeds if there is nothing to grow. An xfs and a

@@ -16,9 +16,9 @@ use crate::names::Shown;
 /// A problem is part of the result. Calls that bring a volume up fail with it. Calls that take a volume down go on with
 /// the defaults, but with `attach` and `log` of the file.
 pub fn load(kernel: &Kernel, exe: &Path, variable: Option<&OsStr>) -> Loaded {
-    let variable = variable.filter(|path| !path.is_empty());
-    let file = variable.map_or_else(|| exe.with_file_name("config.toml"), PathBuf::from);
-    match read(kernel, exe, &file, variable.is_some()) {
+    let named = variable.filter(|path| !path.is_empty());
+    let file = named.map_or_else(|| exe.with_file_name("config.toml"), PathBuf::from);
+    match read(kernel, exe, &file, named.is_some()) {
         Ok(config) => Loaded {
             config,
             problem: None,

@@ -16,8 +16,8 @@ impl Kernel {
     /// The number of the block device at `path`, if there is one. Does not look at paths outside /dev, where a dead
     /// network server could make the call wait for ever.
     pub fn device_number(&self, path: &Path) -> io::Result<Option<DeviceNumber>> {
-        let goes_up = || path.components().any(|part| part == Component::ParentDir);
-        if !path.starts_with("/dev") || goes_up() {
+        let goes_up = path.components().any(|part| part == Component::ParentDir);
+        if !path.starts_with("/dev") || goes_up {
             return Ok(None);
         }
         match fs::metadata(path) {

@@ -17,14 +17,14 @@ impl Kernel {
     /// Reads a file of /proc or /sys, or a file of LVM's archive.
     pub fn read(&self, path: &Path) -> io::Result<String> {
         // Bytes that are not UTF-8 are replaced: one mount point with such a name must not hide the other mounts.
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         if path.starts_with("/sys") {
             // One read gives a whole attribute. Source: Linux' Documentation/filesystems/sysfs.rst.
             let mut page = [0; 4096];
             let length = File::open(path)?.read(&mut page)?;
-            return Ok(text(page.get(..length).unwrap_or_default()));
+            let attribute = page.get(..length).unwrap_or_default();
+            return Ok(String::from_utf8_lossy(attribute).into_owned());
         }
-        fs::read(path).map(|bytes| text(&bytes))
+        Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
     }
 
     /// Reads at most 16 MiB of a file about another process in /proc, since that process may make the file long. Empty
@@ -50,9 +50,9 @@ impl Kernel {
     pub fn read_secret(&self, path: &Path, most: usize) -> io::Result<Zeroizing<Vec<u8>>> {
         let file = open_regular(path)?;
         // The buffer has its full size from the beginning: growing would leave copies of a secret in memory.
-        let most = most.saturating_add(1);
-        let mut bytes = Zeroizing::new(Vec::with_capacity(most));
-        file.take(most as u64).read_to_end(&mut bytes)?;
+        let size = most.saturating_add(1);
+        let mut bytes = Zeroizing::new(Vec::with_capacity(size));
+        file.take(size as u64).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
@@ -76,9 +76,11 @@ impl Kernel {
 
     /// The names in a directory, one by one, since there may be any number. No names if the directory cannot be read.
     pub fn entries(&self, dir: &Path) -> impl Iterator<Item = String> + use<> {
-        let entries = fs::read_dir(dir).into_iter().flatten();
-        let entries = entries.map_while(io::Result::ok);
-        entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
+        fs::read_dir(dir)
+            .into_iter()
+            .flatten()
+            .map_while(io::Result::ok)
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
     }
 
     pub fn link(&self, path: &Path) -> io::Result<PathBuf> {

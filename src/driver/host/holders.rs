@@ -64,14 +64,17 @@ pub fn of_lvm_lock(kernel: &Kernel, vg: Option<&VgName>) -> Vec<Process> {
 fn of_lock(kernel: &Kernel, what: impl Fn(&Path) -> Option<Foreign>) -> Vec<Process> {
     let search = Search::new(kernel);
     search.find(|pid| {
-        search.open_files(pid).find_map(|(number, target)| {
-            // A process counts also if another process took the lock through the same open file. Source: proc(5),
-            // `/proc/pid/fdinfo`, since Linux 4.1.
-            let info = || kernel.read_of(pid, &format!("fdinfo/{number}"));
-            let is_locked = || info().lines().any(|line| line.starts_with("lock:"));
-            what(&target).filter(|_| is_locked())
-        })
+        search
+            .open_files(pid)
+            .find_map(|(number, target)| what(&target).filter(|_| is_locked(kernel, pid, &number)))
     })
+}
+
+/// Whether an open file of a process has a lock. True also if another process took the lock through the same open file.
+/// Source: proc(5), `/proc/pid/fdinfo`, since Linux 4.1.
+fn is_locked(kernel: &Kernel, pid: u32, descriptor: &str) -> bool {
+    let info = kernel.read_of(pid, &format!("fdinfo/{descriptor}"));
+    info.lines().any(|line| line.starts_with("lock:"))
 }
 
 /// Whether this process has started the other.
@@ -106,7 +109,6 @@ pub fn check_in(kernel: &Kernel, group: u32) -> Option<Process> {
 
 /// The processes that keep a mount busy. `mount_points`: all paths of the mount.
 pub fn of_mount(kernel: &Kernel, mount_points: &[PathBuf]) -> Vec<Process> {
-    let is_there = |target: &Path| mount_points.iter().any(|path| target.starts_with(path));
     let search = Search::new(kernel);
     search.find(|pid| {
         let links = [
@@ -121,7 +123,7 @@ pub fn of_mount(kernel: &Kernel, mount_points: &[PathBuf]) -> Vec<Process> {
             .map(|(_, target)| ("open file", target));
         links
             .chain(files)
-            .find(|(_, target)| is_there(target))
+            .find(|(_, target)| mount_points.iter().any(|path| target.starts_with(path)))
             .map(|(what, target)| format!("{what} {}", target.shown()).shown())
     })
 }
@@ -157,16 +159,16 @@ pub fn of_devices(kernel: &Kernel, nodes: Nodes) -> Vec<(DeviceNumber, Opener)> 
     for pid in search.processes() {
         let mounts = OnceCell::new();
         let answers = |mount: u64| {
-            let mounts = mounts.get_or_init(|| kernel.read_of(pid, "mountinfo"));
-            always_answers(mounts, mount, nodes)
+            let table = mounts.get_or_init(|| kernel.read_of(pid, "mountinfo"));
+            always_answers(table, mount, nodes)
         };
         let files = search.open_files(pid);
         for (descriptor, _) in files.filter(|(_, target)| may_be_disk(target, nodes)) {
             let info = kernel.read_of(pid, &format!("fdinfo/{descriptor}"));
-            let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
-            // The flags are in octal. With O_PATH, only a path was opened, not the device.
-            let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
+            let octal = info.lines().find_map(|line| line.strip_prefix("flags:"));
+            let flags = octal.and_then(|octal| i32::from_str_radix(octal.trim(), 8).ok());
             let file = proc_file(pid, &format!("fd/{descriptor}"));
+            // With O_PATH, only a path was opened, not the device.
             if let Some(flags) = flags.filter(|flags| flags & O_PATH == 0)
                 && let Some(number) = device_open_as(&file, answers)
             {
@@ -259,22 +261,23 @@ impl<'a> Search<'a> {
     pub fn processes(&self) -> impl Iterator<Item = u32> {
         let own = std::process::id();
         let ours = mount_namespace(self.kernel, "self");
-        let is_elsewhere = |pid| mount_namespace(self.kernel, pid) != ours;
         let all = self.kernel.entries(Path::new("/proc"));
         let others = all
             .filter_map(|name| name.parse().ok())
             .filter(|pid| *pid != own)
             .take_while(|_| self.goes_on());
-        let mut others: Vec<(bool, u32)> = others.map(|pid| (is_elsewhere(pid), pid)).collect();
-        others.sort_unstable();
-        let others = others.into_iter().map(|(_, pid)| pid);
-        others.take_while(|_| self.goes_on())
+        let mut sorted: Vec<(bool, u32)> = others
+            .map(|pid| (mount_namespace(self.kernel, pid) != ours, pid))
+            .collect();
+        sorted.sort_unstable();
+        let pids = sorted.into_iter().map(|(_, pid)| pid);
+        pids.take_while(|_| self.goes_on())
     }
 
     fn open_files(&self, pid: u32) -> impl Iterator<Item = (String, PathBuf)> {
         let dir = proc_file(pid, "fd");
-        let numbers = self.kernel.entries(&dir);
-        let numbers = numbers.take_while(|_| self.goes_on());
+        let all = self.kernel.entries(&dir);
+        let numbers = all.take_while(|_| self.goes_on());
         numbers.filter_map(move |number| {
             let target = self.kernel.link(&dir.join(&number)).ok()?;
             Some((number, target))

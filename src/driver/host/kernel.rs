@@ -48,8 +48,8 @@ impl Kernel {
     }
 
     pub fn page_size(&self) -> u64 {
-        let size = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE);
-        let size = size.ok().flatten().and_then(|size| size.try_into().ok());
+        let known = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok();
+        let size = known.flatten().and_then(|size| size.try_into().ok());
         size.unwrap_or(4096)
     }
 

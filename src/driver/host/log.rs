@@ -106,9 +106,9 @@ fn of_file(fields: &Fields) -> Vec<u8> {
     // A clock that was never set may even show a time before 1970.
     let now = format_rfc3339_seconds(SystemTime::now().max(UNIX_EPOCH)).to_string();
     let time = [("time", &*now)].into_iter();
-    let fields = fields.iter().map(|(key, value)| (*key, &**value));
+    let others = fields.iter().map(|(key, value)| (*key, &**value));
     let mut line = Vec::new();
-    let _ = serde_json::Serializer::new(&mut line).collect_map(time.chain(fields));
+    let _ = serde_json::Serializer::new(&mut line).collect_map(time.chain(others));
     line.push(b'\n');
     line
 }
@@ -145,8 +145,8 @@ fn send(failed: bool, fields: &Fields) {
          SYSLOG_IDENTIFIER=flexvolume-lvm\nSYSLOG_PID={pid}\n"
     );
     for (key, value) in fields {
-        let key = key.to_uppercase().replace('-', "_");
-        let _ = writeln!(native, "FLEXVOLUME_{key}={value}");
+        let name = key.to_uppercase().replace('-', "_");
+        let _ = writeln!(native, "FLEXVOLUME_{name}={value}");
     }
     if socket
         .send_to(native.as_bytes(), "/run/systemd/journal/socket")

@@ -304,8 +304,8 @@ pub fn own_name() -> String {
         return "lvm".to_owned();
     };
     // The kernel adds this to the path if an upgrade has replaced the file.
-    let exe = exe.to_string_lossy();
-    let exe = exe.trim_end_matches(" (deleted)");
+    let shown = exe.to_string_lossy();
+    let exe = shown.trim_end_matches(" (deleted)");
     let packaged = std::fs::read_to_string(PACKAGED).unwrap_or_default();
     let is_packaged = packaged.trim_end() == exe;
     if is_packaged { NAME } else { exe }.to_owned()

@@ -9,7 +9,7 @@ use nix::sys::statvfs::{FsFlags, fstatvfs};
 use nix::unistd::{chroot, fchdir};
 use rustix::fs::CWD;
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
@@ -107,8 +107,9 @@ impl Kernel {
         flags: MsFlags,
     ) -> io::Result<()> {
         let copy = copy_mount(dir, mount_id, flags)?;
-        let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-        let clone = clone | OpenTreeFlags::AT_EMPTY_PATH;
+        let clone = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_EMPTY_PATH;
         let old = File::from(open_tree(open_mount(dir, mount_id)?, "", clone)?);
         self.unmount(dir)?;
         attach(&copy, dir).inspect_err(|_| {
@@ -126,7 +127,6 @@ impl Kernel {
 /// copy before it is [attached](attach). If the file is closed before that, the copy is gone. Source: `open_tree(2)`,
 /// since Linux 5.2.
 fn copy_mount(from: &Path, mount_id: u64, flags: MsFlags) -> io::Result<File> {
-    let is_of = |metadata: &fs::Metadata| (metadata.dev(), metadata.ino());
     let original = open_mount(from, mount_id)?.metadata()?;
     // An unattached mount can get flags only by mount_setattr(2), which Linux has since 5.12, but no crate offers
     // without `unsafe`. So the mount is attached in a copied namespace: nobody sees it there, and a kill leaves nothing
@@ -137,7 +137,8 @@ fn copy_mount(from: &Path, mount_id: u64, flags: MsFlags) -> io::Result<File> {
         let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
         Ok(File::from(open_tree(CWD, from, clone)?))
     })?;
-    if is_of(&copy.metadata()?) != is_of(&original) {
+    let copied = copy.metadata()?;
+    if (copied.dev(), copied.ino()) != (original.dev(), original.ino()) {
         return Err(io::Error::from_raw_os_error(ESTALE));
     }
     Ok(copy)

@@ -75,15 +75,14 @@ impl<'a> Processes<'a> {
             if let Program::Myself(work) = &command.program {
                 child.arg(work);
             }
-            let stdin = command.stdin.as_ref();
-            let stdin = stdin.map(|file| file.try_clone().map(Stdio::from));
-            child
-                .args(&command.args)
-                .stdin(stdin.transpose()?.unwrap_or_else(Stdio::null));
+            child.args(&command.args).stdin(match &command.stdin {
+                Some(file) => Stdio::from(file.try_clone()?),
+                None => Stdio::null(),
+            });
         }
         // This copy of the descriptor is closed once the tool has it.
-        let held = command.held.as_ref().map(|file| file.try_clone());
-        let held = held.transpose()?;
+        let copy = command.held.as_ref().map(|file| file.try_clone());
+        let held = copy.transpose()?;
         if let Some(held) = &held {
             fcntl(held, FcntlArg::F_SETFD(FdFlag::empty()))?;
         }
@@ -126,16 +125,15 @@ impl<'a> Processes<'a> {
     /// Waits until a process ends or answers, up to the command's limit. A process that takes something back goes on
     /// for a moment if the driver is told to stop.
     fn wait(&self, command: &Command, watched: &mut Watched<'a>) -> io::Result<End> {
-        let deadline = |limit| Instant::now().checked_add(limit);
         if self.kernel.time_left().is_none() {
-            match watched.wait(deadline(command.limit), true)? {
+            match watched.wait(after(command.limit), true)? {
                 End::Stopping if self.kernel.is_undoing() => {}
                 end => return Ok(end),
             }
         }
         let left = self.kernel.time_left().unwrap_or_default();
         let limit = command.limit.min(GRACE_AT_STOP).min(left);
-        Ok(match watched.wait(deadline(limit), false)? {
+        Ok(match watched.wait(after(limit), false)? {
             End::Deadline => End::Stopping,
             end => end,
         })
@@ -186,12 +184,19 @@ impl<'a> Processes<'a> {
         }
     }
 
+    fn run_once(&self, path: &Path, command: &Command) -> Result<Output, ToolError> {
+        match self.begin(path, command) {
+            Ok(watched) => self.end(command, watched),
+            Err(error) => Err(not_spawned(command, error)),
+        }
+    }
+
     /// Stops a child that takes too long. Returns the child's pid if even SIGKILL does not end it.
     fn stop(&self, watched: &mut Watched, effect: Effect, grace: Duration) -> Option<u32> {
         let stuck = watched.stop(effect, grace);
         for device in own_devices() {
-            let command = Command::myself(CLOSE_LAST, Effect::Reads, Duration::ZERO);
-            let command = command.stdin(Arc::new(device));
+            let command =
+                Command::myself(CLOSE_LAST, Effect::Reads, Duration::ZERO).stdin(Arc::new(device));
             // If this fails, the driver may have to wait for the disk. Nothing else is lost.
             let _ = self.spawn(Path::new("/proc/self/exe"), &command);
         }
@@ -214,21 +219,18 @@ impl Tools for Processes<'_> {
             Program::Driver(path) => path.clone(),
             Program::Tool(tool) => find(tool, &self.directories)?,
         };
-        let run = || {
-            let watched = self.begin(&path, command);
-            self.end(
-                command,
-                watched.map_err(|error| not_spawned(command, error))?,
-            )
-        };
-        match run() {
+        match self.run_once(&path, command) {
             // systemd sends its SIGTERM to the tools, too, and to those that are started while it does.
             Err(ToolError::Failed {
                 code: SIGTERMED, ..
-            }) if self.kernel.is_undoing() => run(),
+            }) if self.kernel.is_undoing() => self.run_once(&path, command),
             ended => ended,
         }
     }
+}
+
+fn after(limit: Duration) -> Option<Instant> {
+    Instant::now().checked_add(limit)
 }
 
 /// The output of a process. Fails if the command does not accept the exit code.

@@ -22,8 +22,9 @@ pub const READ_DEVICES: &str = "read-devices";
 /// Writes the question. The question names the device by a descriptor of this process, so that the name cannot mean
 /// another device.
 pub fn ask(stdin: &mut ChildStdin, command: &Command) -> io::Result<()> {
-    let device = command.stdin.as_ref();
-    let device = device.ok_or(io::ErrorKind::InvalidInput)?;
+    let Some(device) = &command.stdin else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
     let question = command.question(&own_path(device));
     stdin.write_all(format!("{question}\n").as_bytes())
 }

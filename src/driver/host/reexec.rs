@@ -17,15 +17,19 @@ use super::kernel::leave_no_core;
 /// input. Pid, environment and the other streams stay the same. From then on, neither the process nor its tools leave a
 /// core. Returns only an error.
 pub fn reexec(program: &OsStr, args: &[&str], stdin: &[u8]) -> io::Error {
-    let begin = || -> io::Result<io::Error> {
-        let no_core = leave_no_core();
-        no_core.map_err(|e| io::Error::new(e.kind(), format!("leaving no core: {e}")))?;
-        let stdin = OwnedFd::from(pipe_of(stdin)?);
-        // This path works even if an upgrade has just replaced the file.
-        let mut command = process::Command::new("/proc/self/exe");
-        Ok(command.arg0(program).args(args).stdin(stdin).exec())
-    };
-    begin().unwrap_or_else(|error| error)
+    match prepared(program, args, stdin) {
+        Ok(mut command) => command.exec(),
+        Err(error) => error,
+    }
+}
+
+fn prepared(program: &OsStr, args: &[&str], stdin: &[u8]) -> io::Result<process::Command> {
+    leave_no_core().map_err(|e| io::Error::new(e.kind(), format!("leaving no core: {e}")))?;
+    let pipe = OwnedFd::from(pipe_of(stdin)?);
+    // This path works even if an upgrade has just replaced the file.
+    let mut command = process::Command::new("/proc/self/exe");
+    command.arg0(program).args(args).stdin(pipe);
+    Ok(command)
 }
 
 /// The reading end of a pipe that contains these bytes.

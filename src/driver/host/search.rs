@@ -25,13 +25,15 @@ pub fn find(tool: &str, directories: &[PathBuf]) -> Result<PathBuf, ToolError> {
             Err(problem) => distrust = distrust.or(Some(problem)),
         }
     }
-    let denied = || denied(tool, directories);
+    let problem = distrust.or_else(|| denied(tool, directories));
     let tool = tool.to_owned();
-    if let Some(problem) = distrust.or_else(denied) {
-        return Err(ToolError::Distrusted { tool, problem });
-    }
-    let directories = all.to_string_lossy().into_owned();
-    Err(ToolError::Missing { tool, directories })
+    Err(match problem {
+        Some(problem) => ToolError::Distrusted { tool, problem },
+        None => ToolError::Missing {
+            tool,
+            directories: all.to_string_lossy().into_owned(),
+        },
+    })
 }
 
 /// Why a tool that exists may not be run. The crate `which` takes such a tool for missing.

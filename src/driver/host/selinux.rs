@@ -27,10 +27,10 @@ pub fn hint() -> &'static str {
 
 /// The text of an error, with [`hint`] if the error is "Permission denied".
 pub fn explained(error: &anyhow::Error) -> String {
-    let is_denied = error.chain().any(|cause| {
-        let cause = cause.downcast_ref::<io::Error>();
-        cause.is_some_and(|cause| cause.kind() == io::ErrorKind::PermissionDenied)
-    });
+    let mut causes = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>());
+    let is_denied = causes.any(|cause| cause.kind() == io::ErrorKind::PermissionDenied);
     format!("{error:#}{}", if is_denied { hint() } else { "" })
 }
 

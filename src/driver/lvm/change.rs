@@ -41,8 +41,8 @@ fn lvchange(
     lock: Option<&Lock>,
     (step, doing): (FailedStep, &str),
 ) -> Result<()> {
-    let (id, command) = (target.0, lvchange_of(host, target, ""));
-    let mut command = command.args(options);
+    let id = target.0;
+    let mut command = lvchange_of(host, target, "").args(options);
     if let Some(lock) = lock {
         command = command.stdin(lock.file());
     }

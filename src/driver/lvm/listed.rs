@@ -25,17 +25,11 @@ pub struct Listed {
 /// # Errors
 /// LVM answers neither for all groups at once nor for a single one.
 pub fn list(host: &Host) -> Result<Listed> {
-    let at_once = || -> Result<Listed> {
-        let (volumes, groups) = (all_volumes(host)?, all_groups(host)?);
-        Ok(Listed {
-            volumes,
-            groups,
-            silent: BTreeMap::new(),
-        })
-    };
-    let mut listed = at_once().or_else(|error| one_by_one(host, error))?;
-    let exported = listed.groups.iter().filter(|group| group.exported);
-    let exported: Vec<String> = exported.map(|group| group.name.clone()).collect();
+    let mut listed = at_once(host).or_else(|error| one_by_one(host, error))?;
+    let mut exported = Vec::new();
+    for group in listed.groups.iter().filter(|group| group.exported) {
+        exported.push(group.name.clone());
+    }
     if !exported.is_empty() {
         // If this fails, at least the groups themselves are listed.
         let volumes = volumes_of(host, &exported).unwrap_or_default();
@@ -45,24 +39,20 @@ pub fn list(host: &Host) -> Result<Listed> {
     Ok(listed)
 }
 
+fn at_once(host: &Host) -> Result<Listed> {
+    Ok(Listed {
+        volumes: all_volumes(host)?,
+        groups: all_groups(host)?,
+        silent: BTreeMap::new(),
+    })
+}
+
 /// Asks for each group separately. `error`: why LVM does not answer for all at once.
 fn one_by_one(host: &Host, error: Error) -> Result<Listed> {
     let mut listed = Listed::default();
     let names: BTreeSet<VgName> = group_names(host).unwrap_or_default();
     for vg in names {
-        let its = || -> Result<(Option<Group>, Vec<Volume>)> {
-            let group = find_group(host, &vg)?;
-            let is_exported = group.as_ref().is_some_and(|group| group.exported);
-            let name = [vg.to_string()];
-            // The caller adds the volumes of exported groups.
-            let volumes = if is_exported {
-                Vec::new()
-            } else {
-                volumes_of(host, &name)?
-            };
-            Ok((group, volumes))
-        };
-        match its() {
+        match one(host, &vg) {
             Ok((group, volumes)) => {
                 listed.groups.extend(group);
                 listed.volumes.extend(volumes);
@@ -76,4 +66,16 @@ fn one_by_one(host: &Host, error: Error) -> Result<Listed> {
         return Err(error);
     }
     Ok(listed)
+}
+
+fn one(host: &Host, vg: &VgName) -> Result<(Option<Group>, Vec<Volume>)> {
+    let group = find_group(host, vg)?;
+    let is_exported = group.as_ref().is_some_and(|group| group.exported);
+    // The caller adds the volumes of exported groups.
+    let volumes = if is_exported {
+        Vec::new()
+    } else {
+        volumes_of(host, &[vg.to_string()])?
+    };
+    Ok((group, volumes))
 }

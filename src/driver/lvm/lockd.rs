@@ -71,10 +71,10 @@ pub fn is_shared(kernel: &Kernel, vg: &VgName) -> bool {
 
 /// Whether this node has started the locks of any group.
 pub fn is_any_shared(kernel: &Kernel) -> bool {
-    let is_of_leases = |name: &String| name.ends_with("-lvmlock");
     let mapped = kernel.list(Path::new("/dev/mapper")).unwrap_or_default();
     let lockspaces = kernel.list(Path::new(LOCKSPACES)).unwrap_or_default();
-    mapped.iter().any(is_of_leases) || lockspaces.iter().any(|name| name.starts_with("lvm_"))
+    mapped.iter().any(|name| name.ends_with("-lvmlock"))
+        || lockspaces.iter().any(|name| name.starts_with("lvm_"))
 }
 
 /// Whether lvmlockd runs on this node.
@@ -91,8 +91,10 @@ pub struct GroupLeases {
 
 impl GroupLeases {
     pub fn ask(host: &Host, vg: &VgName, limit: Duration) -> Self {
-        let dump = dump(host, limit).map_err(|error| error.to_string());
-        let dump = dump.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        let dump = match dump(host, limit) {
+            Ok(output) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+            Err(error) => Err(error.to_string()),
+        };
         let is_forgotten = dump.as_ref().is_ok_and(|dump| {
             state(dump, vg.as_str(), None) == LeaseState::NotHeld
                 && has_forgotten(host, dump, vg, limit)
@@ -190,6 +192,5 @@ pub(super) fn any_obstacle(host: &Host, limit: Duration) -> Option<String> {
         let (_, rest) = line.split_once(" vg_name=")?;
         VgName::parse(rest.split(' ').next()?).ok()
     });
-    let obstacle = |vg: VgName| GroupLeases::ask(host, &vg, limit).of(None).obstacle(&vg);
-    names.find_map(obstacle)
+    names.find_map(|vg| GroupLeases::ask(host, &vg, limit).of(None).obstacle(&vg))
 }

@@ -16,9 +16,9 @@ pub struct Mapped(pub PathBuf);
 impl Mapped {
     /// All devices of device-mapper.
     pub fn all(kernel: &Kernel) -> Vec<Self> {
-        let all = Self::of_every_kind(kernel);
-        let is_mapped = |one: &Self| one.in_dev().starts_with("dm-");
-        all.filter(is_mapped).collect()
+        Self::of_every_kind(kernel)
+            .filter(|one| one.in_dev().starts_with("dm-"))
+            .collect()
     }
 
     /// All block devices but partitions.
@@ -118,24 +118,28 @@ impl Mapped {
     pub fn sector(&self, kernel: &Kernel) -> Bytes {
         /// Source: Linux' `include/linux/blk_types.h`, `SECTOR_SIZE`.
         const SMALLEST: Bytes = Bytes::new(512);
-        let size = |queue| {
-            let size = kernel.read(&self.0.join(queue).join("logical_block_size"));
-            size.ok()?.trim_end().parse().ok().map(Bytes::new)
-        };
-        let size = size("queue").or_else(|| size("../queue"));
-        size.unwrap_or(SMALLEST)
+        self.sector_by(kernel, "queue")
+            .or_else(|| self.sector_by(kernel, "../queue"))
+            .unwrap_or(SMALLEST)
+    }
+
+    fn sector_by(&self, kernel: &Kernel, queue: &str) -> Option<Bytes> {
+        let size = kernel.read(&self.0.join(queue).join("logical_block_size"));
+        size.ok()?.trim_end().parse().ok().map(Bytes::new)
     }
 
     /// The name of a device, this one or one below it, that stands in for a part of a disk. LVM makes such a device if
     /// the disk is missing at the activation, and by `missing_stripe_filler` in lvm.conf it reads as errors or as
     /// zeroes. It stays when the disk is back. Source: lvm2 `lib/activate/dev_manager.c`, `_add_error_or_zero_device`.
     pub fn stand_in(&self, kernel: &Kernel) -> Option<String> {
-        let is_one = |one: &Self| {
-            let uuid = one.uuid(kernel).unwrap_or_default();
-            uuid.starts_with("LVM-") && uuid.contains("-missing_")
-        };
-        let found = self.stack(kernel).into_iter().find(is_one)?;
+        let mut stack = self.stack(kernel).into_iter();
+        let found = stack.find(|one| one.is_stand_in(kernel))?;
         Some(found.name(kernel).unwrap_or_default())
+    }
+
+    fn is_stand_in(&self, kernel: &Kernel) -> bool {
+        let uuid = self.uuid(kernel).unwrap_or_default();
+        uuid.starts_with("LVM-") && uuid.contains("-missing_")
     }
 
     /// The name of the first suspended device: this one, or else one below it. `None`: none of them is suspended.

@@ -56,17 +56,18 @@ pub fn see_promised(host: &Host, pool: &mut Volume, limit: u8) -> Result<()> {
 
 fn promised(report: Report, pool: &LvName) -> Result<Option<Promised>, String> {
     let rows: Vec<Row> = report.rows("lv")?;
-    let is_pool = |row: &&Row| row.lv_name == pool.as_str();
-    let block = rows.iter().find(is_pool).map(|row| row.chunk_size);
-    let Some(block) = block.and_then(NonZeroU64::new) else {
+    let of_pool = rows.iter().find(|row| row.lv_name == pool.as_str());
+    let Some(block) = of_pool.and_then(|row| NonZeroU64::new(row.chunk_size)) else {
         return Ok(None);
     };
     let mut its = rows.iter().filter(|row| row.pool_lv == pool.as_str());
-    let all = its.try_fold(0_u64, |sum, row| {
+    let sum = its.try_fold(0_u64, |sum, row| {
         sum.checked_add(row.lv_size.round_up(block)?.get())
     });
-    let all = all.map(Bytes::new);
-    Ok(all.map(|all| Promised { all, block }))
+    Ok(sum.map(|sum| Promised {
+        all: Bytes::new(sum),
+        block,
+    }))
 }
 
 #[cfg(test)]

@@ -116,8 +116,8 @@ impl Record {
             } else if let Some(name) = tag.strip_prefix(VOLUME) {
                 record.names.push(name.to_owned());
             } else if let Some(value) = tag.strip_prefix(MAY_FORMAT) {
-                let value = value.strip_prefix('=').unwrap_or_default();
-                let (what, time) = value.rsplit_once(':').unwrap_or_default();
+                let permission = value.strip_prefix('=').unwrap_or_default();
+                let (what, time) = permission.rsplit_once(':').unwrap_or_default();
                 record.permission = Some((what.to_owned(), time.parse().unwrap_or(0)));
             } else if tag == NEW {
                 record.new = true;
@@ -139,8 +139,10 @@ impl Record {
 
     /// The UUID of the volume's LUKS2 header. luksFormat may not have finished that header.
     pub fn luks_uuid(&self) -> Option<&str> {
-        let making = || Some(self.making_in_luks()?.1);
-        self.luks.as_deref().or_else(making)
+        match &self.luks {
+            Some(uuid) => Some(uuid),
+            None => self.making_in_luks().map(|(_, uuid)| uuid),
+        }
     }
 
     /// Whether an operator's permission overrules exactly the evidence `what`, and is valid at the time `now`.

@@ -25,11 +25,8 @@ impl Report {
     /// report begins with a bracket or a quote.
     pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(json).or_else(|error| {
-            let is_json = |line: &&[u8]| {
-                let first = line.trim_ascii_start().first();
-                first.is_some_and(|first| b"{}[]\"".contains(first))
-            };
-            let lines: Vec<&[u8]> = json.split(|byte| *byte == b'\n').filter(is_json).collect();
+            let lines = json.split(|byte| *byte == b'\n');
+            let lines: Vec<&[u8]> = lines.filter(|line| is_of_report(line)).collect();
             serde_json::from_slice(&lines.concat()).map_err(|_| error)
         })
     }
@@ -45,8 +42,8 @@ impl Report {
                 *value = value.replace(|c| !is_printable(c), "?");
             }
         }
-        let rows = rows.into_iter();
-        rows.map(|row| T::deserialize(row.into_deserializer()))
+        rows.into_iter()
+            .map(|row| T::deserialize(row.into_deserializer()))
             .collect::<Result<_, value::Error>>()
             .map_err(|error| error.to_string())
     }
@@ -65,6 +62,12 @@ impl Report {
         volumes.dedup_by(|again, one| again.target() == one.target());
         Ok(volumes)
     }
+}
+
+/// Whether a line of LVM's output is one of the report.
+fn is_of_report(line: &[u8]) -> bool {
+    let first = line.trim_ascii_start().first();
+    first.is_some_and(|first| b"{}[]\"".contains(first))
 }
 
 /// Reads a number, which LVM prints as text.

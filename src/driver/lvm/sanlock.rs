@@ -26,15 +26,18 @@ pub fn holder(host: &Host, vg: &VgName, lock: &Lease, limit: Duration) -> Option
     let (_, place) = lock.args.rsplit_once(':')?;
     let space = format!("lvm_{vg}");
     let resource = format!("{space}:{}:{}:{place}", lock.of.as_deref()?, leases(vg));
-    let run = |args: &[&str]| {
-        let output = host
-            .run(&Command::reads("sanlock", limit).args(args))
-            .ok()?;
-        Some(String::from_utf8_lossy(&output.stdout).into_owned())
-    };
-    let owner = owner(&run(&["direct", "read_leader", "-r", &resource])?)?;
-    let holder = node(&run(&["client", "host_status", "-D", "-s", &space])?, owner)?;
+    let leader = ask(host, limit, &["direct", "read_leader", "-r", &resource])?;
+    let owner = owner(&leader)?;
+    let hosts = ask(host, limit, &["client", "host_status", "-D", "-s", &space])?;
+    let holder = node(&hosts, owner)?;
     (holder.silent < GIVEN_AWAY).then_some(holder)
+}
+
+/// What sanlock prints. `None`: it fails.
+fn ask(host: &Host, limit: Duration, args: &[&str]) -> Option<String> {
+    let command = Command::reads("sanlock", limit).args(args);
+    let output = host.run(&command).ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// The path of the device that contains sanlock's leases of a group.
@@ -62,12 +65,13 @@ pub(super) fn has_forgotten(host: &Host, dump: &str, vg: &VgName, limit: Duratio
 
 /// The number of the host that has a lease. `None`: the lease is free.
 pub(super) fn owner(leader: &str) -> Option<u64> {
-    let field = |name| {
-        let line = leader.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().parse::<u64>().ok()
-    };
-    field("timestamp ").filter(|time| *time > 0)?;
-    field("owner_id ")
+    number(leader, "timestamp ").filter(|time| *time > 0)?;
+    number(leader, "owner_id ")
+}
+
+fn number(leader: &str, name: &str) -> Option<u64> {
+    let text = leader.lines().find_map(|line| line.strip_prefix(name))?;
+    text.trim().parse().ok()
 }
 
 /// Finds a host in sanlock's list of the hosts that share a group. Each host has a line, and its fields are on the

@@ -65,11 +65,11 @@ pub(super) fn groups_in(report: Report) -> Result<Vec<Group>, String> {
             groups.push((row.vg_uuid, Group { disks, ..row.group }));
         }
     }
-    let groups = groups.into_iter().map(|(_, group)| Group {
+    let counted = groups.into_iter().map(|(_, group)| Group {
         free: usable(&group.disks),
         ..group
     });
-    Ok(groups.collect())
+    Ok(counted.collect())
 }
 
 #[cfg(test)]

@@ -29,10 +29,6 @@ impl Spread {
     /// The spread that lvcreate's options ask for. An unknown type counts as three copies. Source: lvcreate(8),
     /// lvmraid(7).
     pub fn of_options(words: &[String]) -> Self {
-        let number = |short, long| -> Option<u64> {
-            let value = value(words, short, long)?;
-            value.trim_start_matches('+').parse().ok()
-        };
         let kind = value(words, "", "--type");
         let (stripes, copies, parity): (u64, u64, u64) = match kind.unwrap_or("linear") {
             "linear" | "striped" => (1, 1, 0),
@@ -43,9 +39,9 @@ impl Spread {
             kind if kind.starts_with("raid6") => (3, 1, 2),
             _ => (1, 3, 0),
         };
-        let stripes = number("-i", "--stripes").unwrap_or(stripes);
+        let stripes = number(words, "-i", "--stripes").unwrap_or(stripes);
         let data = NonZeroU64::new(stripes).unwrap_or(NonZeroU64::MIN);
-        let more = number("-m", "--mirrors").map(|mirrors| mirrors.saturating_add(1));
+        let more = number(words, "-m", "--mirrors").map(|mirrors| mirrors.saturating_add(1));
         let copies = more.unwrap_or(copies);
         let images = data.get().saturating_mul(copies).saturating_add(parity);
         let integrity = value(words, "", "--raidintegrity");
@@ -86,33 +82,38 @@ impl Spread {
         /// `lib/metadata/integrity_manip.c`, `_lv_size_bytes_to_integrity_meta_bytes`.
         const CHECKSUMS: u64 = 4 * MIB;
         const JOURNAL: u64 = 64 * MIB;
-        let beside = |has: bool, bytes: u64| match Bytes::new(bytes).round_up(extent) {
-            Some(bytes) if has => bytes.get(),
-            _ => 0,
-        };
         let image = self.whole(size, extent).get() / self.data;
         let checksums = (image / (500 * MIB))
             .saturating_add(1)
             .saturating_mul(CHECKSUMS)
             .saturating_add(JOURNAL);
-        let all = image
-            .saturating_add(beside(self.metadata, METADATA))
-            .saturating_add(beside(self.integrity, checksums));
+        let mut all = image;
+        for (is_there, bytes) in [(self.metadata, METADATA), (self.integrity, checksums)] {
+            if is_there {
+                let whole = Bytes::new(bytes).round_up(extent).unwrap_or_default();
+                all = all.saturating_add(whole.get());
+            }
+        }
         Bytes::new(all.saturating_mul(self.images))
     }
+}
+
+fn number(words: &[String], short: &str, long: &str) -> Option<u64> {
+    let text = value(words, short, long)?;
+    text.trim_start_matches('+').parse().ok()
 }
 
 /// The value of an option. LVM accepts it in the same word (`-m1`, `--mirrors=1`) or in the next. A long name may be
 /// abbreviated.
 fn value<'a>(words: &'a [String], short: &str, long: &str) -> Option<&'a str> {
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
         let (name, joined) = match word.split_once('=') {
             Some((name, value)) => (name, Some(value)),
             None => (word.as_str(), None),
         };
         if name.len() > 3 && long.starts_with(name) || name == short {
-            return joined.or_else(|| words.next().map(String::as_str));
+            return joined.or_else(|| rest.next().map(String::as_str));
         }
         if let Some(value) = word.strip_prefix(short).filter(|_| !short.is_empty()) {
             return Some(value);

@@ -67,13 +67,12 @@ fn suspended(kernel: &Kernel, device: DeviceNumber) -> Vec<String> {
 
 fn resume(host: &Host, name: &str) {
     host.log.about("resumed", name);
-    let dmsetup = |args: &[&str]| {
+    for args in [&["clear"][..], &RESUME] {
         let command = Command::writes("dmsetup", host.limits.query).args(args);
-        host.run(&command.operand(name)).map(drop)
-    };
-    let resumed = dmsetup(&["clear"]).and_then(|()| dmsetup(&RESUME));
-    if let Err(error) = resumed {
-        host.log.about("left-suspended", &error.to_string());
+        if let Err(error) = host.run(&command.operand(name)) {
+            host.log.about("left-suspended", &error.to_string());
+            return;
+        }
     }
 }
 

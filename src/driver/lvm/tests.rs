@@ -1,6 +1,7 @@
 //! Reads reports of LVM, and outputs of lvmlockd and sanlock.
 
 use std::num::NonZeroU64;
+use std::sync::LazyLock;
 
 use super::group::Group;
 use super::lockd::{LeaseState, state};
@@ -13,8 +14,10 @@ use crate::names::{Bytes, LvId, LvName};
 /// The report of lvs about an active linear volume of 64 MiB.
 const ONE: &str = include_str!("sample.json");
 
+/// Read once: the proof of `decide` asks for it millions of times.
 pub(crate) fn sample() -> Volume {
-    with(&[]).unwrap()
+    static SAMPLE: LazyLock<Volume> = LazyLock::new(|| with(&[]).unwrap());
+    SAMPLE.clone()
 }
 
 /// The sample volume with other values in these fields.

@@ -33,8 +33,8 @@ struct GroupRow {
 
 /// Groups that are exported or another host's, and shared groups whose locks this node cannot use.
 pub fn kept_away(host: &Host, known: &[Group], limit: Duration) -> Vec<KeptAway> {
-    let rows = rows(host, &["--foreign", "--shared"], limit).unwrap_or_default();
-    let kept = rows.into_iter().filter_map(|row| {
+    let all = rows(host, &["--foreign", "--shared"], limit).unwrap_or_default();
+    let kept = all.into_iter().filter_map(|row| {
         let is_hidden = !known.iter().any(|group| group.name == row.vg_name);
         let why = of_row(host, &row, is_hidden, limit)?;
         let owner = match row.manager() {
@@ -58,15 +58,14 @@ fn rows(host: &Host, others: &[&str], limit: Duration) -> Option<Vec<GroupRow>> 
 /// Why LVM does not let this node use or change an existing group: there are several groups of the name, or it is
 /// exported, another host's or shared. `None`: none of these.
 pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<String> {
-    let rows = |others: &[&str]| {
-        let mut rows = rows(host, others, limit)?;
-        rows.retain(|row| row.vg_name == vg.as_str());
-        Some(rows)
-    };
-    let all = rows(&["--foreign", "--shared"])?;
-    let is_hidden = || rows(&[]).map(|rows| rows.is_empty());
-    match &all[..] {
-        [row] => of_row(host, row, is_hidden()?, limit),
+    let mut its = rows(host, &["--foreign", "--shared"], limit)?;
+    its.retain(|row| row.vg_name == vg.as_str());
+    match &its[..] {
+        [row] => {
+            let shown = rows(host, &[], limit)?;
+            let is_hidden = !shown.iter().any(|row| row.vg_name == vg.as_str());
+            of_row(host, row, is_hidden, limit)
+        }
         [] => None,
         several => Some(twins(vg, several.len())),
     }

@@ -231,8 +231,8 @@ impl Volume {
     /// cannot run out if all that the pool has promised, and `more`, fits into it.
     pub fn short_of(&self, limit: u8, more: Bytes) -> impl Iterator<Item = (&'static str, f64)> {
         let fits = self.promised.is_some_and(|Promised { all, block }| {
-            let more = more.round_up(block);
-            let whole = more.and_then(|more| all.get().checked_add(more.get()));
+            let blocks = more.round_up(block);
+            let whole = blocks.and_then(|blocks| all.get().checked_add(blocks.get()));
             whole.is_some_and(|whole| whole <= self.size.get())
         });
         let parts = self.filled_to(limit);
@@ -245,9 +245,9 @@ impl Volume {
             ("data", self.data_percent),
             ("metadata", self.metadata_percent),
         ];
-        let parts = parts
+        parts
             .into_iter()
-            .filter_map(|(what, percent)| Some((what, percent?)));
-        parts.filter(move |(_, percent)| *percent >= f64::from(limit))
+            .filter_map(|(what, percent)| Some((what, percent?)))
+            .filter(move |(_, percent)| *percent >= f64::from(limit))
     }
 }

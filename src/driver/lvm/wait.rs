@@ -65,8 +65,8 @@ fn with_cause(host: &Host, vg: Option<&VgName>, error: ToolError) -> Error {
 /// The message if LVM waits for an open encrypted volume. LVM's own locks do not show this cause.
 fn inside_waits(kernel: &Kernel) -> Option<String> {
     let name = suspended_inside(kernel)?;
-    let refresh = LvId::from_dm_name(&name);
-    let refresh = refresh.map(|id| format!(", and then `lvchange --refresh {id}`"));
+    let id = LvId::from_dm_name(&name);
+    let refresh = id.map(|id| format!(", and then `lvchange --refresh {id}`"));
     Some(format!(
         "LVM waits for an open encrypted volume: its device {name} is suspended, as by an LVM command that was killed. \
          If none was at work before, run `{}`{}",
@@ -166,12 +166,12 @@ fn outside_waits(kernel: &Kernel, effect: Effect) -> String {
 /// device that may be one of its disks, even inside an encrypted volume. If such a device is suspended, LVM waits in
 /// the kernel.
 fn suspended_inside(kernel: &Kernel) -> Option<String> {
-    let is_encrypted = |device: &Mapped| {
-        let uuid = kernel.read(&device.0.join("dm/uuid"));
-        uuid.is_ok_and(|uuid| uuid.starts_with("CRYPT-"))
-    };
-    let mut all = Mapped::all(kernel).into_iter().filter(is_encrypted);
-    all.find_map(|device| device.suspended(kernel))
+    let mut all = Mapped::all(kernel);
+    all.retain(|device| {
+        let uuid = device.uuid(kernel);
+        uuid.is_some_and(|uuid| uuid.starts_with("CRYPT-"))
+    });
+    all.iter().find_map(|device| device.suspended(kernel))
 }
 
 /// The device-mapper name of a suspended device of sanlock's leases. An lvcreate suspends this device for a moment: it
@@ -179,16 +179,16 @@ fn suspended_inside(kernel: &Kernel) -> Option<String> {
 /// device that stays suspended longer counts.
 fn suspended_leases(kernel: &Kernel) -> Option<String> {
     const MOMENT: Duration = Duration::from_millis(300);
-    let suspended = |device: &Mapped| {
-        let name = device
-            .name(kernel)
-            .filter(|name| name.ends_with("-lvmlock"));
-        name.filter(|_| device.is_suspended(kernel))
-    };
-    let all = Mapped::all(kernel);
-    let device = all.iter().find(|device| suspended(device).is_some())?;
+    let device = Mapped::all(kernel)
+        .into_iter()
+        .find(|device| suspended_as_leases(kernel, device).is_some())?;
     kernel.pause(MOMENT);
-    suspended(device)
+    suspended_as_leases(kernel, &device)
+}
+
+fn suspended_as_leases(kernel: &Kernel, device: &Mapped) -> Option<String> {
+    let name = device.name(kernel)?;
+    (name.ends_with("-lvmlock") && device.is_suspended(kernel)).then_some(name)
 }
 
 #[cfg(test)]

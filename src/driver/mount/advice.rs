@@ -12,7 +12,7 @@ use crate::names::{FsType, LvId, Shown};
 /// written to earlier.
 pub fn twin(source: &Source) -> String {
     let Source { id, node, .. } = source;
-    let own = by_hand(id, node, "btrfstune -u");
+    let own = by_hand(id, node, "btrfstune -u DEVICE");
     format!(
         "a btrfs with the same UUID as that of {id} is mounted on this node, or the kernel remembers one that was \
          written to later: a snapshot or a copy. Unmount or remove the other one, or give this one a UUID of its own \
@@ -28,7 +28,7 @@ pub fn unwritable(source: &Source) -> String {
     let helps = match source.filesystem.fs {
         FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => format!(
             "It may have the feature `read-only`: {} takes that away. Or the kernel has met an error",
-            by_hand(id, node, "tune2fs -O ^read-only")
+            by_hand(id, node, "tune2fs -O ^read-only DEVICE")
         ),
         FsType::Btrfs => {
             "It may be a seed for other devices (`btrfstune -S`). Or the kernel has met an error"
@@ -69,17 +69,16 @@ pub fn too_many_mounts(kernel: &Kernel) -> Option<String> {
     })
 }
 
-/// A command on the filesystem of a volume, for a person. If the volume is encrypted, the person must open it first,
-/// since the driver closes it.
+/// A command on the filesystem of a volume, which it names `DEVICE`, for a person. If the volume is encrypted, the person
+/// must open it first, since the driver closes it.
 pub fn by_hand(id: &LvId, node: &Node, command: &str) -> String {
     let device = id.device();
     let shown = device.shown();
     if node.name == device {
-        return format!("`{command} {shown}`");
+        return format!("`{}`", command.replace("DEVICE", &shown.to_string()));
     }
-    format!(
-        "`cryptsetup open {shown} repair`, `{command} /dev/mapper/repair` and `cryptsetup close repair`"
-    )
+    let command = command.replace("DEVICE", "/dev/mapper/repair");
+    format!("`cryptsetup open {shown} repair`, `{command}` and `cryptsetup close repair`")
 }
 
 /// Advice for a filesystem that this node's mkfs has made, and that perhaps no kernel has ever mounted.

@@ -8,6 +8,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
+use std::str::FromStr;
 
 use anyhow::Result;
 use nix::libc::{EBUSY, EINVAL, ENOENT, ENOSPC, ESTALE};
@@ -85,17 +86,19 @@ pub fn work(words: &[OsString]) -> Option<io::Result<()>> {
 }
 
 fn change(words: &[&OsStr]) -> io::Result<()> {
-    let number = |word: &OsStr| word.to_str().and_then(|word| word.parse().ok());
     let [id, flags, _, at, to @ ..] = words else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    let id = number(id).ok_or(io::ErrorKind::InvalidInput)?;
-    let flags = number(flags).ok_or(io::ErrorKind::InvalidInput)?;
-    let flags = MsFlags::from_bits_retain(flags);
+    let (id, flags) = (number(id)?, MsFlags::from_bits_retain(number(flags)?));
     let (kernel, at) = (Kernel::new()?, Path::new(at));
     match to {
         [] => kernel.replace_mount(at, id, flags),
         [to] => kernel.bind_with(at, id, Path::new(to), flags),
         _ => Err(io::ErrorKind::InvalidInput.into()),
     }
+}
+
+fn number<T: FromStr>(word: &OsStr) -> io::Result<T> {
+    let number = word.to_str().and_then(|word| word.parse().ok());
+    number.ok_or(io::ErrorKind::InvalidInput.into())
 }

@@ -24,9 +24,10 @@ pub fn bind(host: &Host, from: &Row, dir: &Path, flags: MsFlags, lock: &Lock) ->
     } else {
         alone::bind(host, (at, from.id), dir, flags, lock)?
     };
-    let bound = bound.map_err(|error| explained(host.kernel, error));
-    let doing = || format!("binding {} to {}", at.shown(), dir.shown());
-    bound.map_err(|error| FailedStep::Mount.of(host, error, doing()))
+    bound.map_err(|error| {
+        let doing = format!("binding {} to {}", at.shown(), dir.shown());
+        FailedStep::Mount.of(host, explained(host.kernel, error), doing)
+    })
 }
 
 /// The error of a bind, with an explanation if the kernel's code has several meanings.
@@ -50,6 +51,8 @@ pub fn restrict(host: &Host, row: &Row, dir: &Path, flags: MsFlags, lock: &Lock)
             _ => Error::from(e),
         })
     });
-    let doing = || format!("setting the flags of the mount at {}", dir.shown());
-    replaced.map_err(|error| FailedStep::Mount.of(host, error, doing()))
+    replaced.map_err(|error| {
+        let doing = format!("setting the flags of the mount at {}", dir.shown());
+        FailedStep::Mount.of(host, error, doing)
+    })
 }

@@ -67,18 +67,20 @@ impl KubeletPath {
 /// matters, since a logical volume of the host may be mounted at kubelet's root directory itself, or at a directory in
 /// it that serves all pods.
 pub fn is_kubelets(kernel: &Kernel, table: &Table, row: &Row, kubelet_dirs: &[PathBuf]) -> bool {
-    // The shortest path that kubelet gives to a volume: pods/<uid>/volumes/<plugin>/<name>.
-    const FEWEST_PARTS: usize = 5;
-    let is_below = |path: &Path, dir: &Path| {
-        path.strip_prefix(dir)
-            .is_ok_and(|rest| rest.components().count() >= FEWEST_PARTS)
-    };
     // A configured directory may be a link, which the table of mounts does not show, or be bound to another place.
     let mut real = kubelet_dirs
         .iter()
         .filter_map(|dir| kernel.real_path(dir).ok());
-    (kubelet_dirs.iter()).any(|dir| is_below(&row.mount_point, dir))
-        || real.any(|dir| table.paths(row).any(|path| is_below(&path, &dir)))
+    (kubelet_dirs.iter()).any(|dir| is_deep_in(dir, &row.mount_point))
+        || real.any(|dir| table.paths(row).any(|path| is_deep_in(&dir, &path)))
+}
+
+/// Whether a path in this directory of kubelet is as deep as that of a volume.
+fn is_deep_in(dir: &Path, path: &Path) -> bool {
+    // The shortest path that kubelet gives to a volume: pods/<uid>/volumes/<plugin>/<name>.
+    const FEWEST_PARTS: usize = 5;
+    path.strip_prefix(dir)
+        .is_ok_and(|rest| rest.components().count() >= FEWEST_PARTS)
 }
 
 /// Whether a container runtime made this mount, to show the volume of a pod to a virtual machine: the mount is below
@@ -90,13 +92,11 @@ pub fn is_runtimes(
     runtime_dirs: &[PathBuf],
 ) -> bool {
     let at = &row.mount_point;
-    let real = || {
-        runtime_dirs
-            .iter()
-            .filter_map(|dir| kernel.real_path(dir).ok())
-    };
+    let mut real = runtime_dirs
+        .iter()
+        .filter_map(|dir| kernel.real_path(dir).ok());
     runtime_dirs.iter().any(|dir| at.starts_with(dir))
-        || real().any(|dir| at.starts_with(dir))
+        || real.any(|dir| at.starts_with(dir))
         || kubelets.iter().any(|one| row.is_copy_of(one))
 }
 

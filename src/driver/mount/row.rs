@@ -91,8 +91,12 @@ impl Row {
     /// Whether one of the two mounts is a copy of the other, or both are copies of a third. If a mount was made
     /// private, the kernel does not show this.
     pub fn is_copy_of(&self, other: &Self) -> bool {
-        let groups = |row: &Self| [row.peers, row.master].into_iter().flatten();
-        groups(self).any(|group| groups(other).any(|its| its == group))
+        self.groups()
+            .any(|group| other.groups().any(|its| its == group))
+    }
+
+    fn groups(&self) -> impl Iterator<Item = u64> {
+        [self.peers, self.master].into_iter().flatten()
     }
 
     pub fn is_of(&self, device: DeviceNumber) -> bool {
@@ -110,7 +114,11 @@ impl Row {
 /// left out. The flags about access times need not be listed: if none of them is given, a remount keeps them. Source:
 /// mount(2), "Remounting an existing mount".
 pub fn restricting<'a>(names: impl IntoIterator<Item = &'a str>) -> MsFlags {
-    let flag = |name| match name {
+    names.into_iter().map(flag).collect()
+}
+
+fn flag(name: &str) -> MsFlags {
+    match name {
         "ro" => MsFlags::MS_RDONLY,
         "nosuid" => MsFlags::MS_NOSUID,
         "nodev" => MsFlags::MS_NODEV,
@@ -118,8 +126,7 @@ pub fn restricting<'a>(names: impl IntoIterator<Item = &'a str>) -> MsFlags {
         // The crate nix has no constant for this flag.
         "nosymfollow" => MsFlags::from_bits_retain(MS_NOSYMFOLLOW),
         _ => MsFlags::empty(),
-    };
-    names.into_iter().map(flag).collect()
+    }
 }
 
 fn has_option(options: &str, wanted: &str) -> bool {

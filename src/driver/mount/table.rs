@@ -26,16 +26,16 @@ impl Table {
     /// Parses the text of a process's mountinfo, and finds the disks of each btrfs.
     pub fn of(kernel: &Kernel, text: &str) -> Self {
         let mut table = Self::parse(text);
-        let rows = table.rows.iter_mut();
-        let mut rows = rows.filter(|row| row.fs_type == "btrfs").peekable();
+        let all = table.rows.iter_mut();
+        let mut rows = all.filter(|row| row.fs_type == "btrfs").peekable();
         if rows.peek().is_none() {
             return table;
         }
         let groups = btrfs_of_several_disks(kernel);
         for row in rows {
             if let Ok(Some(disk)) = kernel.device_number(&row.source) {
-                let others = groups.iter().find(|group| group.contains(&disk));
-                let others = others.into_iter().flatten().filter(|one| **one != disk);
+                let its = groups.iter().find(|group| group.contains(&disk));
+                let others = its.into_iter().flatten().filter(|one| **one != disk);
                 row.disks = std::iter::once(disk).chain(others.copied()).collect();
             }
         }
@@ -94,8 +94,8 @@ impl Table {
     pub fn paths(&self, row: &Row) -> impl Iterator<Item = PathBuf> {
         let in_parent = self.place(row);
         let all = self.rows.iter().filter_map(move |other| {
-            let (device, path) = in_parent.as_ref()?;
-            let path = path.strip_prefix(&other.root).ok()?;
+            let (device, whole) = in_parent.as_ref()?;
+            let path = whole.strip_prefix(&other.root).ok()?;
             (other.device == *device).then(|| other.mount_point.join(path))
         });
         std::iter::once(row.mount_point.clone()).chain(all)
@@ -115,11 +115,10 @@ fn btrfs_of_several_disks(kernel: &Kernel) -> Vec<Vec<DeviceNumber>> {
         let devices = all.join(uuid).join("devices");
         let names = kernel.list(&devices).unwrap_or_default();
         if names.len() > 1 {
-            let number = |name: &String| {
-                let text = kernel.read(&devices.join(name).join("dev"));
-                text.ok()?.parse().ok()
-            };
-            groups.push(names.iter().filter_map(number).collect());
+            let texts = names
+                .iter()
+                .filter_map(|name| kernel.read(&devices.join(name).join("dev")).ok());
+            groups.push(texts.filter_map(|text| text.parse().ok()).collect());
         }
     }
     groups

@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
-use super::{Bytes, invalid};
+use super::invalid;
 
 /// The filesystems that this driver makes, checks, mounts and grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
@@ -39,12 +39,6 @@ impl FsType {
 
     pub fn is_ext(self) -> bool {
         matches!(self, Self::Ext2 | Self::Ext3 | Self::Ext4)
-    }
-
-    /// Whether the kernel can grow a mounted filesystem of this type to this size. It resizes a btrfs only to 256 MiB
-    /// or more. Source: `btrfs_ioctl_resize`.
-    pub fn grows_to(self, size: Bytes) -> bool {
-        self != Self::Btrfs || size.get() >= 256 << 20
     }
 }
 

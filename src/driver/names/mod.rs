@@ -87,10 +87,9 @@ impl VgName {
 impl LvName {
     pub fn parse(name: &str) -> Result<Self> {
         check(name, VOLUME)?;
-        let is_start = |start: &&&str| name.starts_with(**start);
-        let is_part = |part: &&&str| name.contains(**part);
-        let reserved = RESERVED_STARTS.iter().find(is_start);
-        if let Some(text) = reserved.or_else(|| RESERVED_PARTS.iter().find(is_part)) {
+        let start = RESERVED_STARTS.iter().find(|text| name.starts_with(**text));
+        let part = RESERVED_PARTS.iter().find(|text| name.contains(**text));
+        if let Some(text) = start.or(part) {
             let why = format!("LVM keeps names with {text:?} for itself");
             return Err(invalid_name(name, VOLUME, why));
         }
@@ -105,12 +104,6 @@ pub struct ObjectName(String);
 impl ObjectName {
     pub fn parse(text: &str) -> Result<Self> {
         const LONGEST: usize = 253;
-        let is_good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-        let is_label = |label: &str| {
-            label.starts_with(is_good)
-                && label.ends_with(is_good)
-                && label.chars().all(|c| is_good(c) || c == '-')
-        };
         if text.len() > LONGEST || !text.split('.').all(is_label) {
             let why = format!(
                 "name to Kubernetes, which takes a-z, 0-9, hyphens and dots, up to {LONGEST} characters, with \
@@ -196,10 +189,10 @@ impl LvId {
     /// Finds the volume whose device is `/dev/mapper/<name>` or `/dev/<vg>/<lv>`. `None`: any other path, also
     /// `/dev/dm-<n>`, which contains no name.
     pub fn from_device(path: &str) -> Option<Self> {
-        let path = path.strip_prefix("/dev/")?;
-        match path.strip_prefix("mapper/") {
-            Some(name) => Self::from_dm_name(name),
-            None => Self::parse(path).ok(),
+        let name = path.strip_prefix("/dev/")?;
+        match name.strip_prefix("mapper/") {
+            Some(mapped) => Self::from_dm_name(mapped),
+            None => Self::parse(name).ok(),
         }
     }
 
@@ -213,8 +206,8 @@ impl LvId {
 
     /// The volume's name in device-mapper: hyphens in the two names are doubled, and a single one separates the names.
     pub fn dm_name(&self) -> String {
-        let double = |name: &str| name.replace('-', "--");
-        format!("{}-{}", double(&self.vg.0), double(&self.lv.0))
+        let [vg, lv] = [&self.vg.0, &self.lv.0].map(|name| name.replace('-', "--"));
+        format!("{vg}-{lv}")
     }
 
     pub fn device(&self) -> PathBuf {
@@ -226,6 +219,16 @@ impl fmt::Display for LvId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{}/{}", self.vg, self.lv))
     }
+}
+
+/// Whether this is a label of a name in the DNS.
+fn is_label(label: &str) -> bool {
+    const fn is_at_end(c: char) -> bool {
+        c.is_ascii_lowercase() || c.is_ascii_digit()
+    }
+    label.starts_with(is_at_end)
+        && label.ends_with(is_at_end)
+        && label.chars().all(|c| is_at_end(c) || c == '-')
 }
 
 /// Whether two names mean one host: they are equal, ignoring case, or one is the short form of the other. Two full
@@ -300,10 +303,10 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     }
     let word = plain(word);
     let near = known.iter().filter_map(|known| {
-        let plain = plain(known);
-        let distance = strsim::damerau_levenshtein(&word, &plain);
-        let most = if plain.len() <= 4 { 1 } else { 2 };
-        (distance <= most).then_some((distance, plain.len(), *known))
+        let other = plain(known);
+        let distance = strsim::damerau_levenshtein(&word, &other);
+        let most = if other.len() <= 4 { 1 } else { 2 };
+        (distance <= most).then_some((distance, other.len(), *known))
     });
     near.min().map(|(_, _, known)| known)
 }

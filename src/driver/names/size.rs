@@ -27,8 +27,8 @@ impl Bytes {
             if value < 1023.5 {
                 let decimals = usize::from(value < 99.95);
                 let number = format!("{value:.decimals$}");
-                let number = number.strip_suffix(".0").unwrap_or(&number);
-                return format!("{number} {unit}");
+                let short = number.strip_suffix(".0").unwrap_or(&number);
+                return format!("{short} {unit}");
             }
             value /= 1024.0;
         }
@@ -40,9 +40,8 @@ impl Bytes {
     pub fn parse_lvm(text: &str) -> Result<Self> {
         const FORM: &str = "write a number and a unit (b s k m g t p e, or KiB MiB GiB …), such as \
             512m, 1.5g or 10GiB; without a unit it is MiB";
-        let is_number = |c: char| c.is_ascii_digit() || c == '.';
-        let end = text.find(|c| !is_number(c)).unwrap_or(text.len());
-        let (number, unit) = text.split_at_checked(end).unwrap_or((text, ""));
+        let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let number = text.strip_suffix(unit).unwrap_or(text);
         // `.5g` and `5.g` are numbers for LVM, too.
         let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
         let is_number = is_digits(decimals) && !(whole.is_empty() && decimals.is_empty());
@@ -75,8 +74,8 @@ fn error(text: &str, why: &str) -> Error {
 /// GiB: lvcreate(8) "Size[UNIT]". LVM ignores other text after the letter; this function refuses it. `None`: the text
 /// is no unit.
 fn shift(unit: &str) -> Option<u32> {
-    let unit = unit.to_ascii_lowercase();
-    let Some(letter) = unit.chars().next() else {
+    let lower = unit.to_ascii_lowercase();
+    let Some(letter) = lower.chars().next() else {
         return Some(20);
     };
     let shift = match letter {
@@ -84,7 +83,7 @@ fn shift(unit: &str) -> Option<u32> {
         's' => 9,
         letter => *[10, 20, 30, 40, 50, 60].get("kmgtpe".find(letter)?)?,
     };
-    let is_written_so = match unit.get(1..) {
+    let is_written_so = match lower.get(1..) {
         Some("") => true,
         Some("b" | "i" | "ib") => shift >= 10,
         _ => false,

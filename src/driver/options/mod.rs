@@ -139,8 +139,9 @@ fn read<T>(name: &str, text: Option<&str>, parse: fn(&str) -> Result<T>) -> Resu
 /// Parses a person's `KEY=VALUE`. The keys `fsType` and `readwrite` are no options of a manifest: for them, returns
 /// kubelet's names.
 pub fn by_hand(pair: &str) -> Result<(String, String)> {
-    let pair = pair.split_once('=');
-    let (key, value) = pair.context("-o takes KEY=VALUE, such as -o volumegroup=VG")?;
+    let (key, value) = pair
+        .split_once('=')
+        .context("-o takes KEY=VALUE, such as -o volumegroup=VG")?;
     let key = match key {
         "fsType" => FS_TYPE,
         "readwrite" => READ_WRITE,

@@ -119,12 +119,12 @@ enum Who {
     Nobody,
 }
 
-/// Who may set which option, of which filesystems, and why. An option that is not in this table is refused. A pod may
-/// set options that concern only its own files. An entry is `name`, without a value, or `name=value`. A value is a
-/// number (`N`), a size in bytes or with k, m or g (`SIZE`), any text (`TEXT`), or one of the listed words. An option
-/// that nobody may set is refused with any value. Source: mount(8) "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", ext4(5),
-/// xfs(5), btrfs(5); `ext4_param_specs`, `xfs_fs_parameters` and `btrfs_fs_parameters` of Linux, and the parsers of
-/// older kernels.
+/// Who may set which option, of which filesystems, and why; the message of a refusal has that reason. An option that is
+/// not in this table is refused. A pod may set options that concern only its own files. An entry is `name`, without a
+/// value, or `name=value`. A value is a number (`N`), a size in bytes or with k, m or g (`SIZE`), any text (`TEXT`), or
+/// one of the listed words. An option that nobody may set is refused with any value. Source: mount(8)
+/// "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", ext4(5), xfs(5), btrfs(5); `ext4_param_specs`, `xfs_fs_parameters` and
+/// `btrfs_fs_parameters` of Linux, and the parsers of older kernels.
 #[rustfmt::skip] // a row is a line
 const TABLE: [(Who, &str, &str, &str); 31] = [
     (Pod, "all", "ro rw", "if anybody asks for read-only, the mount is read-only"),
@@ -198,7 +198,6 @@ fn split(option: &str) -> (&str, Option<&str>) {
 
 /// Whether a value has this form: `TEXT`, `SIZE`, a word, or a word with `N` for a number.
 fn is_one(value: &str, form: &str) -> bool {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     match form {
         "TEXT" => !value.is_empty(),
         "SIZE" => is_number(value.strip_suffix(['k', 'm', 'g']).unwrap_or(value)),
@@ -207,6 +206,10 @@ fn is_one(value: &str, form: &str) -> bool {
             None => value == form,
         },
     }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -315,10 +318,14 @@ mod tests {
             names.is_sorted_by(|a, b| a < b),
             "one of {names:?} is there twice"
         );
-        let rows = TABLE.iter().map(|(who, fs, options, why)| {
-            let who = ["a pod", "only the config", "nobody"][*who as usize];
+        let rows = TABLE.iter().filter_map(|(who, fs, options, why)| {
             let options = options.replace(' ', "`, `").replace('|', "\\|");
-            format!("| `{options}` | {fs} | {who} | {why} |\n")
+            match who {
+                Pod => Some(format!("| `{options}` | {fs} | a pod |\n")),
+                Node => Some(format!("| `{options}` | {fs} | only the config: {why} |\n")),
+                // The page says that an option outside its table is refused.
+                Nobody => None,
+            }
         });
         let rows: String = rows.collect();
         let page = include_str!("../../../docs/mount-options.md");

@@ -27,9 +27,9 @@ impl Passphrase {
 
     /// Decodes a value of a Secret, which kubelet writes in base64.
     pub fn from_base64(text: &str) -> Result<Self> {
-        let text = text.trim_end();
-        let mut bytes = Zeroizing::new(vec![0; text.len()]);
-        let Ok(decoded) = Base64::decode(text, &mut bytes) else {
+        let base64 = text.trim_end();
+        let mut bytes = Zeroizing::new(vec![0; base64.len()]);
+        let Ok(decoded) = Base64::decode(base64, &mut bytes) else {
             bail!("it is not base64, as kubelet writes it");
         };
         let length = decoded.len();

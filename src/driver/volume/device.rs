@@ -64,11 +64,20 @@ impl Device {
                 id.vg()
             ),
             _ => bail!(
-                "{} is device {number}, which device-mapper calls {name:?} with UUID {uuid:?}: \
-                 that is not the logical volume {id}; run `vgmknodes {}`, or see `dmsetup info` and \
-                 `ls -l /dev/mapper`",
+                "{} is device {number}, which device-mapper calls {name:?} with UUID {uuid:?}: that is not the logical \
+                 volume {id}; {}",
                 path.shown(),
-                id.vg()
+                if name == id.dm_name() {
+                    format!(
+                        "another device has the volume's name (`dmsetup table {name}`): if nobody needs it, run \
+                         `dmsetup remove {name}`"
+                    )
+                } else {
+                    format!(
+                        "run `vgmknodes {}`, or see `dmsetup info` and `ls -l /dev/mapper`",
+                        id.vg()
+                    )
+                }
             ),
         }
     }
@@ -102,9 +111,9 @@ impl Device {
 
     /// Opens the device, not exclusively. While it is open, the kernel gives its number to no other device.
     pub fn pin(self, kernel: &Kernel) -> Result<Pinned> {
-        let file = self.open(kernel, false);
-        let file =
-            file.with_context(|| format!("opening {}, device {}", self.path.shown(), self.number))?;
+        let file = self
+            .open(kernel, false)
+            .with_context(|| format!("opening {}, device {}", self.path.shown(), self.number))?;
         Ok(Pinned {
             node: self.node(kernel),
             file: Arc::new(file),
@@ -118,9 +127,11 @@ impl Device {
         const WRITTEN: usize = 6;
         const DISCARDED: usize = 13;
         let stat = sysfs(kernel, self.number, "stat").ok()?;
-        let column = |n| -> Option<u64> { stat.split_whitespace().nth(n)?.parse().ok() };
+        let columns: Vec<&str> = stat.split_whitespace().collect();
+        let written: u64 = columns.get(WRITTEN)?.parse().ok()?;
         // Linux before 4.18 counts no discards.
-        Some(column(WRITTEN)?.saturating_add(column(DISCARDED).unwrap_or(0)))
+        let discarded = columns.get(DISCARDED).and_then(|count| count.parse().ok());
+        Some(written.saturating_add(discarded.unwrap_or(0)))
     }
 
     pub fn size(&self, kernel: &Kernel) -> Result<Bytes> {

@@ -44,8 +44,8 @@ impl Device {
     fn over(&self, kernel: &Kernel, holder: &str) -> Option<Self> {
         let dir = Path::new("/sys/class/block").join(holder);
         let read = |entry| kernel.read(&dir.join(entry)).ok();
-        let name = read("dm/name")?;
-        let name = name.trim_end();
+        let line = read("dm/name")?;
+        let name = line.trim_end();
         Some(Self {
             path: Path::new("/dev/mapper").join(name),
             number: read("dev")?.parse().ok()?,

@@ -84,7 +84,6 @@ impl Wish {
         let id = &options.id;
         let of_node = config.mount_options(id.vg(), FsType::Btrfs);
         let all = of_node.and(&options.mount_options).joined();
-        let is_subvolume = |option: &str| option.starts_with("subvol");
         let of_pod = restricting(options.mount_options.finals());
         let of_mounts = |fs| {
             let of_node = config.mount_options(id.vg(), fs);
@@ -94,7 +93,8 @@ impl Wish {
         let by_person = Self::of_person(config, id, options.fs, options.read_only);
         Self {
             purpose: dir.map_or(Purpose::Device, |_| Purpose::Filesystem),
-            subvolume: all.is_some_and(|all| all.split(',').any(is_subvolume)),
+            subvolume: all
+                .is_some_and(|all| all.split(',').any(|option| option.starts_with("subvol"))),
             flags: FsType::ALL.map(of_mounts).into(),
             global: dir.is_some_and(|dir| KubeletPath::of(dir).is_global()),
             by_hand: dir.is_some_and(|dir| KubeletPath::of(dir) == KubeletPath::Other),

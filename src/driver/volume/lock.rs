@@ -1,4 +1,4 @@
-//! The locks of volumes and of groups. Calls for one volume take its lock, so that they run one after the other. Calls
+//! The locks of volumes and of groups, and which of them a call holds. Calls for one volume take its lock, so that they run one after the other. Calls
 //! that take space from a group take the group's lock.
 
 use std::error::Error;
@@ -14,9 +14,77 @@ use crate::host::trust::require_roots;
 use crate::host::{Kernel, Lock};
 use crate::lvm::Target;
 use crate::names::{LvUuid, Shown, VgName};
+use crate::volume::device::Device;
 
 /// The directory of the locks. A reboot empties /run, and no lock should outlast a reboot.
 pub const LOCK_DIR: &str = "/run/flexvolume-lvm";
+
+/// The locks that a call or a command holds.
+#[derive(Default)]
+pub struct HeldLocks {
+    /// `None`: the volume is not active, or needs no lock.
+    pub volume: Option<Lock>,
+    /// The volume to which the lock in [`Self::volume`] belongs.
+    of: Option<LvUuid>,
+    /// The group's lock, held by a call that may create or extend the volume.
+    pub group: Option<Lock>,
+    /// See [`Self::wait_for_lvcreate`].
+    lvcreate_ended: bool,
+}
+
+impl HeldLocks {
+    /// The volume's lock, for a tool that changes the volume to inherit. An error if it is not held.
+    pub fn of_volume(&self) -> Result<&Lock> {
+        let lock = self.volume.as_ref();
+        lock.context("the volume's lock is not held")
+    }
+
+    /// Whether a call may work on the volume of this active device: it holds the volume's lock and, if it is to grow
+    /// the volume, the group's.
+    pub fn are_enough(&self, device: &Device, is_to_grow: bool) -> bool {
+        self.of.as_ref() == Some(&device.lv_uuid) && (!is_to_grow || self.group.is_some())
+    }
+
+    /// Takes the volume's lock and, if the volume is to grow, the group's, unless they are held. With the group's lock,
+    /// nobody else takes the free space between LVM's answer and lvextend. Waits up to `limit` for each.
+    pub fn hold(
+        &mut self,
+        kernel: &Kernel,
+        target: Target,
+        is_to_grow: bool,
+        limit: Duration,
+    ) -> Result<()> {
+        let (id, uuid) = target;
+        if self.of.as_ref() != Some(uuid) {
+            // First gives up all other locks: nobody may wait for a lock while holding the group's.
+            *self = Self::default();
+            self.volume = Some(hold(kernel, target, limit)?);
+            self.of = Some(uuid.clone());
+        }
+        if is_to_grow && self.group.is_none() {
+            self.group = Some(hold_group(kernel, id.vg(), limit)?);
+        }
+        Ok(())
+    }
+
+    /// Waits for the group's lock, and gives it up at once: the lvcreate of a killed call, which may still wipe the
+    /// volume, holds that lock until it ends.
+    pub fn wait_for_lvcreate(
+        &mut self,
+        kernel: &Kernel,
+        vg: &VgName,
+        limit: Duration,
+    ) -> Result<()> {
+        drop(hold_group(kernel, vg, limit)?);
+        self.lvcreate_ended = true;
+        Ok(())
+    }
+
+    /// Whether it is certain that the lvcreate of a killed call has ended.
+    pub fn show_end_of_lvcreate(&self) -> bool {
+        self.lvcreate_ended || self.group.is_some()
+    }
+}
 
 /// A lock was not released in time. The text names the processes that have it.
 #[derive(Debug)]
@@ -57,9 +125,11 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
     let mut pause = Duration::from_millis(5);
     loop {
         let lock = kernel.try_lock(path).with_context(|| {
-            let path = path.shown();
             // The directory itself may be missing.
-            format!("opening the lock file {path} (see `df /run; df -i /run`)")
+            format!(
+                "opening the lock file {} (see `df /run; df -i /run`)",
+                path.shown()
+            )
         })?;
         if let Some(lock) = lock {
             // Anyone who can write to the directory can put another file in place of the lock.
@@ -70,9 +140,9 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
             return Err(Busy(held(path, &holders::of_file(kernel, path))).into());
         }
         if kernel.pause(pause) {
-            let path = path.shown();
             return Err(FailedStep::Stopped.error(format!(
-                "the driver was told to stop while it waited for {path}"
+                "the driver was told to stop while it waited for {}",
+                path.shown()
             )));
         }
         pause = pause.saturating_mul(2).min(Duration::from_millis(250));

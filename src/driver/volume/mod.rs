@@ -17,8 +17,8 @@ pub(crate) use act::{
     bring_up, clear_global, close_leftovers, give_up, grow, let_go, release_named, take_off,
 };
 pub use decide::{
-    Concern, Content, Decision, Doubt, Elsewhere, Facts, Grow, Help, Lvm, Making, May, Openers,
-    Permit, Place, Purpose, Reason, Refusal, State, User, Uses, Wish, Word, extend_pool,
+    Concern, Content, Decision, Doubt, Elsewhere, Facts, Help, Lvm, Making, May, Openers, Permit,
+    Place, Purpose, Reason, Refusal, State, User, Uses, When, Wish, Word, extend_pool,
     first_command, not_active, require_header, require_lease, require_opened, require_well, users,
     what_helps, wider,
 };
@@ -26,5 +26,5 @@ pub use device::Device;
 pub use inside::Inside;
 pub(crate) use job::Job;
 pub use kernel_tables::{all_inside, volume_of};
-pub use look::{Asker, HeldLocks, Known, Tables, larger_device, look_under_lock};
+pub use look::{Known, Tables, larger_device, look_of_person};
 pub use subject::Subject;

@@ -23,12 +23,12 @@ impl Device {
     pub fn has_filesystem(&self, kernel: &Kernel) -> bool {
         let (name, btrfs) = (self.kernel_name(), Path::new("/sys/fs/btrfs"));
         let is_in = |dir: &Path| kernel.exists(&dir.join(&name));
-        let uuids = || kernel.list(btrfs).unwrap_or_default();
-        is_in(Path::new("/sys/fs/ext4"))
-            || is_in(Path::new("/sys/fs/xfs"))
-            || uuids()
-                .iter()
-                .any(|uuid| is_in(&btrfs.join(uuid).join("devices")))
+        if is_in(Path::new("/sys/fs/ext4")) || is_in(Path::new("/sys/fs/xfs")) {
+            return true;
+        }
+        let uuids = kernel.list(btrfs).unwrap_or_default();
+        let mut dirs = uuids.iter().map(|uuid| btrfs.join(uuid).join("devices"));
+        dirs.any(|dir| is_in(&dir))
     }
 
     /// How the kernel reacted to an error in this device's filesystem. `mounts`: the filesystem's mounts. `None`: no

@@ -59,8 +59,9 @@ pub fn translated(kernel: &Kernel, words: &[OsString]) -> Result<Vec<OsString>> 
             call.push(text.trim().into());
         } else if let Some(file) = bytes.strip_prefix(b"@") {
             let file = String::from_utf8_lossy(file);
-            let text = kernel.read_bytes(Path::new(&*file));
-            let text = text.with_context(|| format!("reading {file}"))?;
+            let text = kernel
+                .read_bytes(Path::new(&*file))
+                .with_context(|| format!("reading {file}"))?;
             call.push(String::from_utf8_lossy(&text).trim().into());
         } else {
             call.push(word.clone());

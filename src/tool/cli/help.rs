@@ -65,6 +65,7 @@ Exit codes:
 pub const EXPLAIN: &str = "\
 Examples:
   flexvolume-lvm explain no-room    why, and what helps
+  flexvolume-lvm explain format     what the next mount does
   flexvolume-lvm explain            all words";
 
 pub const METRICS: &str = "\

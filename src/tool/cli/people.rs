@@ -96,10 +96,10 @@ pub enum Task {
         #[arg(long)]
         json: bool,
     },
-    /// What a word in brackets means, and what helps
+    /// What a word in brackets, or in NEXT MOUNT, means, and what helps
     ///
-    /// A refusal ends with such a word, such as [no-room]. The text is that of docs/on-call.md. Without a word, the
-    /// command lists all words.
+    /// A refusal ends with such a word, such as [no-room], and NEXT MOUNT of `status` shows one, such as format. The
+    /// text is that of docs/on-call.md. Without a word, the command lists all words.
     #[command(after_long_help = help::EXPLAIN)]
     Explain {
         /// The word, such as no-room

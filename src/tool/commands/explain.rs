@@ -1,21 +1,25 @@
-//! `flexvolume-lvm explain`: what a word in brackets means, and what helps. It asks nothing of the host.
+//! `flexvolume-lvm explain`: what a word in brackets, or of NEXT MOUNT, means, and what helps. It asks nothing of the
+//! host.
 
-use std::str::FromStr;
+use std::collections::HashSet;
 
 use anyhow::{Result, bail};
 use strum::IntoEnumIterator;
 
+use super::survey::NextMount;
 use crate::output::{Printed, indented, width};
 use driver::failed_step::FailedStep;
 use driver::names::nearest;
 use driver::volume::Word;
 
-/// A word that says why a mount would fail, or a call did. Each has a heading in docs/on-call.md.
+/// A word that says why a mount would fail, or a call did: it has a heading in docs/on-call.md. Or a word for what the
+/// next mount does: it has a row there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
     Refusal(Word),
     NotLookedAt,
     Step(FailedStep),
+    NextMount(NextMount),
 }
 
 impl Topic {
@@ -24,6 +28,7 @@ impl Topic {
             Self::Refusal(word) => word.into(),
             Self::NotLookedAt => "not-looked-at",
             Self::Step(step) => step.into(),
+            Self::NextMount(next) => next.into(),
         }
     }
 
@@ -33,6 +38,7 @@ impl Topic {
             Self::Refusal(word) => word.text(),
             Self::NotLookedAt => include_str!("../../driver/volume/decide/words/not-looked-at.md"),
             Self::Step(step) => step.text(),
+            Self::NextMount(next) => next.text(),
         }
     }
 
@@ -46,23 +52,23 @@ impl Topic {
     }
 
     fn all() -> impl Iterator<Item = Self> {
-        Self::of_refusals().chain(Self::of_steps())
+        let of_next_mount = NextMount::iter().map(Self::NextMount);
+        Self::of_refusals()
+            .chain(Self::of_steps())
+            .chain(of_next_mount)
     }
 
-    /// Parses a word, with or without its brackets.
+    /// Parses a word, with or without its brackets. The first topic of this word: see [`run`].
     pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim_matches(['[', ']']);
-        if let Ok(word) = Word::from_str(text) {
-            return Ok(Self::Refusal(word));
-        }
         if let Some(topic) = Self::all().find(|one| one.word() == text) {
             return Ok(topic);
         }
         match near(text).as_slice() {
-            [] => bail!("no message ends with this word; without a word, the command lists all"),
-            [one] => bail!("no message ends with this word; did you mean {one}?"),
+            [] => bail!("the driver has no such word; without a word, the command lists all"),
+            [one] => bail!("the driver has no such word; did you mean {one}?"),
             several => bail!(
-                "no message ends with this word; did you mean one of {}?",
+                "the driver has no such word; did you mean one of {}?",
                 several.join(", ")
             ),
         }
@@ -76,33 +82,45 @@ fn near(text: &str) -> Vec<&'static str> {
     const SHORTEST: usize = 3;
     let all: Vec<&str> = Topic::all().map(Topic::word).collect();
     let text = text.to_lowercase();
-    let has_part = |word: &&str| {
-        let mut ends = word.match_indices('-').filter_map(|(at, _)| word.get(at..));
-        word.starts_with(&text) || ends.any(|end| end.starts_with(&format!("-{text}")))
-    };
-    let with_part: Vec<&str> = all.iter().copied().filter(has_part).collect();
+    let mut with_part = all.clone();
+    with_part.retain(|word| has_part(word, &text));
     if text.len() >= SHORTEST && !with_part.is_empty() {
         return with_part;
     }
     nearest(&text, &all).into_iter().collect()
 }
 
-/// Prints the text about a word, or all words.
+/// Whether the word begins with the part, or has it after a `-`.
+fn has_part(word: &str, part: &str) -> bool {
+    let mut ends = word.match_indices('-').filter_map(|(at, _)| word.get(at..));
+    word.starts_with(part) || ends.any(|end| end.starts_with(&format!("-{part}")))
+}
+
+/// Prints all texts about a word, or all words. A word for what the next mount does may also be that of a message.
 pub fn run(topic: Option<Topic>) -> Printed {
     let Some(topic) = topic else {
-        let all: Vec<&str> = Topic::all().map(Topic::word).collect();
+        let mut all: Vec<&str> = Topic::all().map(Topic::word).collect();
+        let mut seen = HashSet::new();
+        all.retain(|word| seen.insert(*word));
         let width = width().min(80);
         return Printed::text(indented(&all.join(" "), 0, width));
     };
     let mut text = format!("{}\n", topic.word());
-    for paragraph in topic.text().trim_end().split("\n\n") {
-        text.push('\n');
-        let items = paragraph
-            .replace("\n- ", "\r- ")
-            .replace("\n  ", " ")
-            .replace('\n', " ");
-        for item in items.split('\r') {
-            text.push_str(&indented(&without_links(item), 2, width()));
+    for one in Topic::all().filter(|one| one.word() == topic.word()) {
+        let begin = match one {
+            Topic::NextMount(_) => "In NEXT MOUNT, and as the verdict of `check`: ",
+            Topic::Refusal(_) | Topic::NotLookedAt | Topic::Step(_) => "",
+        };
+        for paragraph in one.text().trim_end().split("\n\n") {
+            text.push('\n');
+            let items = paragraph
+                .replace("\n- ", "\r- ")
+                .replace("\n  ", " ")
+                .replace('\n', " ");
+            for item in items.split('\r') {
+                let item = format!("{begin}{}", without_links(item));
+                text.push_str(&indented(&item, 2, width()));
+            }
         }
     }
     Printed::text(text)
@@ -142,11 +160,26 @@ mod tests {
         )
     }
 
+    /// The page, with a row for each [`NextMount`] in the table of this section.
+    fn with_table(page: &str, section: &str) -> String {
+        const HEAD: &str = "\n|---|---|\n";
+        let (before, rest) = page.split_once(section).unwrap();
+        let (head, rest) = rest.split_once(HEAD).unwrap();
+        let (_, after) = rest.split_once("\n\n").unwrap();
+        let rows = NextMount::iter().map(|next| {
+            let word: &str = next.into();
+            format!("| `{word}` | {} |\n", next.text())
+        });
+        let rows = rows.collect::<String>();
+        format!("{before}{section}{head}{HEAD}{rows}\n{after}")
+    }
+
     #[test]
     fn the_page_for_who_is_on_call_has_the_texts_of_all_messages() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/on-call.md");
         let page = fs::read_to_string(path).unwrap();
-        let want = with_words(&page, "\n## 3. ", Topic::of_refusals());
+        let want = with_table(&page, "\n## 2. ");
+        let want = with_words(&want, "\n## 3. ", Topic::of_refusals());
         let want = with_words(&want, "\n## 4. ", Topic::of_steps());
         if std::env::var_os("FLEXVOLUME_LVM_WRITE").is_some() {
             return fs::write(path, want).unwrap();
@@ -161,12 +194,19 @@ mod tests {
     #[test]
     fn a_word_is_found_and_a_mistyped_one_gets_a_suggestion() {
         for topic in Topic::all() {
-            // No two words are the same.
-            assert_eq!(Topic::parse(topic.word()).unwrap(), topic);
-            let said = run(Some(topic)).stdout;
+            let found = Topic::parse(topic.word()).unwrap();
+            let is_next = matches!(topic, Topic::NextMount(_));
+            // No two words of messages are the same.
+            assert!(found == topic || is_next && found.word() == topic.word());
+            let said = run(Some(found)).stdout;
             let lines = said.lines().count();
-            assert!((4..24).contains(&lines) && !said.contains("]("), "{said}");
-            assert!(topic.text().starts_with("Why: "), "{said}");
+            assert!((3..30).contains(&lines) && !said.contains("]("), "{said}");
+            assert_eq!(topic.text().starts_with("Why: "), !is_next, "{said}");
+        }
+        // What a person types who has read NEXT MOUNT.
+        for next in NextMount::iter() {
+            let said = run(Some(Topic::parse(next.into()).unwrap())).stdout;
+            assert!(said.contains("In NEXT MOUNT, "), "{said}");
         }
         assert_eq!(
             Topic::parse("[no-room]").unwrap(),

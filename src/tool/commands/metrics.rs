@@ -92,12 +92,13 @@ impl Metrics {
     /// Adds a sample with these values of the metric's labels.
     fn add(&mut self, metric: Metric, labels: &[&str], value: f64) {
         // Source: Prometheus' exposition formats. A text from the log may contain any characters but a newline.
-        let escaped = |is: &str| is.replace('\\', r"\\").replace('"', "\\\"");
         debug_assert_eq!(metric.labels().len(), labels.len(), "{labels:?}");
-        let labels = metric.labels().iter().zip(labels);
-        let labels = labels.map(|(key, is)| format!("{key}=\"{}\"", escaped(is)));
-        let labels = labels.collect::<Vec<_>>().join(",");
-        self.0.entry(metric).or_default().insert(labels, value);
+        let pairs = metric.labels().iter().zip(labels).map(|(key, is)| {
+            let escaped = is.replace('\\', r"\\").replace('"', "\\\"");
+            format!("{key}=\"{escaped}\"")
+        });
+        let text = pairs.collect::<Vec<_>>().join(",");
+        self.0.entry(metric).or_default().insert(text, value);
     }
 
     fn text(&self) -> String {

@@ -187,8 +187,10 @@ fn stage_original(layout: &InstallLayout) -> Result<()> {
 /// understands: an older driver may not know all keys of a newer config.
 fn commit(layout: &InstallLayout, new: &New, ready: &Ready) -> Result<()> {
     let InstallLayout { dir, staged, .. } = layout;
-    let is_there = || files::read(&dir.exe).is_ok_and(|have| have == new.driver);
-    if matches!(ready.config.from, Origin::Found) && files::is_executable(&dir.exe) && is_there() {
+    if matches!(ready.config.from, Origin::Found)
+        && files::is_executable(&dir.exe)
+        && files::read(&dir.exe).is_ok_and(|have| have == new.driver)
+    {
         say(
             "unchanged",
             format_args!("{} is this driver already", dir.exe.shown()),
@@ -264,8 +266,8 @@ pub fn mode(host: &Host, dir: &DriverDir, attach: Attach) -> Result<bool> {
 
 /// Whether the installed driver is the one from before the first installation.
 pub fn is_original(dir: &DriverDir) -> Result<bool> {
-    let same = || files::read(&dir.exe).ok() == files::read(&dir.original).ok();
-    Ok(files::exists(&dir.original)? && same())
+    Ok(files::exists(&dir.original)?
+        && files::read(&dir.exe).ok() == files::read(&dir.original).ok())
 }
 
 /// Says which mode the driver has, and what is to be done now.

@@ -175,7 +175,7 @@ fn without_udevd_an_activation_ends_and_udev_is_named() {
 
 #[test]
 fn a_suspended_device_that_lvm_waits_for_is_named() {
-    let mut node = Node::with_config(Mode::MountOnly, SHORT);
+    let mut node = Node::with_config(Mode::MountOnly, "[limits]\nquery = 20\nactivate = 8\n");
     let disk = Disk::new("halted", 64 << 20);
     let group = Group::on("halting", &[&disk.path()]);
     let volume = group.linear("data", "32m");

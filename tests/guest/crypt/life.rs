@@ -156,8 +156,8 @@ fn what_stands_is_kept_only_if_it_is_of_the_kind_that_is_wanted() {
         let node = with_key(mode, "crypt-kept");
         let [plain, closed] = ["plain", "closed"].map(|kind| format!("{kind}-{}", mode.lv()));
         let plain = group.linear(&plain, "48m");
-        let closed = group.linear(&closed, "48m").encrypted();
-        let open = closed.clone().with("encryption", "");
+        let open = group.linear(&closed, "48m");
+        let closed = open.clone().encrypted();
         for (there, wanted, words) in [
             (&plain, plain.clone().encrypted(), "[not-encrypted]"),
             (&closed, open, "[encrypted]"),

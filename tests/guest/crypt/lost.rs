@@ -53,6 +53,19 @@ fn a_wrong_key_or_none_is_said_and_changes_nothing() {
 }
 
 #[test]
+fn a_header_on_a_disk_that_fails_is_told_like_any_other_content() {
+    let node = with_key(Mode::MountOnly, "dark");
+    let (disk, _group, volume) = Disk::with_data("dark", "ext4", 48);
+    let volume = volume.encrypted();
+    node.write("pod", &volume, "kept");
+    disk.fail(0..48 * MIB);
+    let words = ["cannot be read at byte 0 ", "`dmesg`", "[unreadable]"];
+    refuses_unchanged(&node, &volume, &words);
+    disk.heal();
+    still_holds(&node, &volume, "kept");
+}
+
+#[test]
 fn a_header_that_is_gone_or_of_another_volume_is_named_and_never_made_anew() {
     let (node, group, volume) = with_filled("headers");
     let other = filled(&node, &group, "other");
@@ -276,11 +289,21 @@ fn with_the_filter_of_the_page_lvm_does_not_wait_for_a_suspended_volume() {
 fn what_a_killed_cryptsetup_left_is_named_with_its_remedy() {
     let (node, _group, volume) = with_filled("crypt-killed");
     let name = name_inside(&volume);
-    // cryptsetup makes the device first, and loads its table then.
+    // cryptsetup makes the device first, loads its table then, and at last lets the kernel use the table.
     let uuid = format!("CRYPT-LUKS2-{}-{name}", luks_uuid(&volume).replace('-', ""));
-    run("dmsetup", &["create", &name, "--notable", "--uuid", &uuid]);
-    let remedy = format!("dmsetup remove {name}");
-    node.refuses_mount(&volume, &[&format!("run `{remedy}`")]);
-    sh(&remedy);
+    let table = format!(
+        "0 8 crypt aes-xts-plain64 {} 0 {} 32768",
+        "0".repeat(128),
+        volume.device()
+    );
+    for loads in [false, true] {
+        run("dmsetup", &["create", &name, "--notable", "--uuid", &uuid]);
+        if loads {
+            run("dmsetup", &["load", &name, "--table", &table]);
+        }
+        let remedy = format!("dmsetup remove {name}");
+        node.refuses_mount(&volume, &[&format!("run `{remedy}`")]);
+        sh(&remedy);
+    }
     still_holds(&node, &volume, "data");
 }

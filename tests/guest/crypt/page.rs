@@ -87,13 +87,17 @@ fn each_command_of_the_page_works_as_it_is_printed() {
     node.down("pod", &volume);
     node.finds(&volume, "kept");
 
-    let [back_up, restore] = &blocks("Back up the header")[..] else {
+    let [back_up, restore, from_second_copy] = &blocks("Back up the header")[..] else {
         panic!("{PAGE}");
     };
     does(back_up);
     bash("dd if=/dev/zero of=/dev/vg0/web-data bs=1M count=16 conv=fsync status=none");
     node.refuses_mount(&volume, &["luksHeaderRestore"]);
     does(restore);
+    bash("mkswap /dev/vg0/web-data; udevadm settle");
+    node.refuses_mount(&volume, &["there is swap", "docs/encryption.md"]);
+    does(from_second_copy);
+    node.finds(&volume, "kept");
 
     let [adopt] = &blocks("Take over a volume of yours")[..] else {
         panic!("{PAGE}");

@@ -47,6 +47,50 @@ fn a_filesystem_with_errors_is_refused_with_what_its_tool_says() {
     }
 }
 
+/// A killed e2fsck leaves its mark in the block of the multi-mount protection. No mount and no e2fsck works then.
+#[test]
+fn an_ext_that_a_killed_e2fsck_has_kept_for_itself_is_mounted_after_the_command_of_the_message() {
+    let (node, group, volume) = Node::with_data(Mode::MountOnly, "protected");
+    let device = volume.device();
+    sh(&format!("mkfs.ext4 -q -O mmp,^metadata_csum {device}"));
+    node.write("pod", &volume, "kept");
+    bash(&format!(
+        "block=$(dumpe2fs -h {device} | sed -n 's/^MMP block number: *//p'); printf '\\x50\\x4d\\x4d\\xe2' |
+        dd of={device} bs=1 seek=$((block * 1024 + 4)) conv=notrunc,fsync status=none"
+    ));
+    let refused = node.mount("pod", &volume);
+    refused.is_failure(&["multi-mount protection", "[fsck]"]);
+    let clear = refused.command("tune2fs ").unwrap();
+    node.prints(&["check", &group.path("data")], clear, 1);
+    sh(clear);
+    node.finds(&volume, "kept");
+}
+
+#[test]
+fn a_filesystem_that_was_overwritten_under_a_pod_is_not_called_full() {
+    let (node, group, volume) = Node::with_data(Mode::MountOnly, "overwritten");
+    node.up("pod", &volume);
+    let device = volume.device();
+    sh(&format!(
+        "dd if=/dev/urandom of={device} bs=1M count=32 conv=notrunc,fsync status=none"
+    ));
+    let status = format!("status {}", group.path("data"));
+    for command in [&*status, "doctor -q", "metrics", "check overwritten"] {
+        let args: Vec<&str> = command.split(' ').collect();
+        let (said, _) = node.says(&args);
+        assert!(said.contains("overwritten"), "{command}: {said}");
+        for wrong in [
+            "PiB",
+            "lvextend",
+            "filesystem_size_bytes{vg=\"overwritten\"",
+        ] {
+            assert!(!said.contains(wrong), "{command}: {said}");
+        }
+    }
+    node.down("pod", &volume);
+    node.refuses_mount(&volume, &["[signs-of-data]"]);
+}
+
 #[test]
 fn a_mounted_filesystem_that_has_failed_gets_no_more_writers() {
     const ERRORS: &str = "met errors in its filesystem";
@@ -167,6 +211,25 @@ fn a_log_is_replayed_with_what_was_synced() {
         group.assert_recorded("copy", fs);
         node.down("pod", &copy);
     }
+}
+
+/// A killed e2fsck leaves such a superblock. blkid of util-linux 2.41 does not name that ext. e2fsck alone would take a
+/// backup of the superblock, which is older.
+#[test]
+fn an_ext_whose_superblock_has_a_wrong_checksum_is_repaired_by_the_command_of_the_message() {
+    let (node, group, volume) = Node::with_data(Mode::MountOnly, "checksum");
+    let copy = group.linear("copy", "32m");
+    write_synced(&node.up("pod", &volume).join("page"), "in the journal");
+    volume.copy_to(&copy);
+    node.down("pod", &volume);
+    put(&copy.device(), KIB + 0x3FC, b"sum?");
+    let refused = node.mount("pod", &copy);
+    refused.is_failure(&["checksum"]);
+    let repair = refused.command("debugfs ").unwrap();
+    // `check` says what the mount says.
+    node.prints(&["check", &group.path("copy")], "debugfs -n -w", 1);
+    agreeing(repair);
+    node.finds(&copy, "in the journal");
 }
 
 #[test]

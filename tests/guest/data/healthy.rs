@@ -29,6 +29,8 @@ const CASES: &[Case] = &[
     ("dup", "mkfs.btrfs -q -d dup -m dup DEV", "btrfs", 256),
     ("older", "mkfs.btrfs -q -O ^no-holes -R ^free-space-tree DEV", "btrfs", 128),
     ("sums", "mkfs.btrfs -q --csum xxhash -n 4096 DEV", "btrfs", 128),
+    ("converted", "mkfs.ext4 -q -b 4096 DEV; btrfs-convert DEV", "btrfs", 256),
+    ("undone", "mkfs.ext4 -q -b 4096 DEV; btrfs-convert DEV; btrfs-convert -r DEV", "ext4", 256),
 ];
 
 #[test]

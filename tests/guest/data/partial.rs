@@ -217,7 +217,10 @@ fn what_can_wait_is_not_written_into_a_group_that_lacks_a_disk() {
     sh("pvscan -qq --cache");
     let missing = || sh("vgs --noheadings -o vg_missing_pv_count lacking");
     assert_eq!(missing(), "0");
-    node.visit(&Volume::new(&group, "other"));
+    // Its mount would become read-only when its disk fails, whenever the kernel next writes to it.
+    let other = Volume::new(&group, "other");
+    node.up("pod", &other);
+    node.all_down(&["pod"], &other);
     node.finds(&volume, "kept");
     let tags = group.tags("data");
     assert!(

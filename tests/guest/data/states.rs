@@ -322,7 +322,13 @@ fn a_volume_that_becomes_read_only_under_a_pod_takes_no_space_for_a_filesystem_t
     let grown = node.grow("pod", &volume, 64 * MIB);
     grown.is_failure(&["is a read-only logical volume", "[read-only-volume]"]);
     assert_eq!(group.size("data"), 32 * MIB);
+    // A second pod would write, too.
+    node.refuses_mount(&volume, &["is a read-only logical volume"]);
+    node.up("reader", &volume.clone().read_only());
+    node.down("reader", &volume);
     agreeing(grown.command("lvchange --permission rw").unwrap());
+    node.up("second", &volume);
+    node.down("second", &volume);
     node.grow("pod", &volume, 64 * MIB).is_success();
     assert!(filesystem_size(&dir) > 48 * MIB);
     node.down("pod", &volume);

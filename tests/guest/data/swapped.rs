@@ -107,6 +107,41 @@ fn a_volume_that_lost_its_filesystem_is_never_formatted_again() {
     }
 }
 
+/// What a person runs on the wrong volume, the filesystem that is there, its size, what repairs it, and the option with
+/// which that asks nothing.
+#[rustfmt::skip] // a row is a line
+const MISTAKES: [(&str, &str, &str, &str, &str); 4] = [
+    ("mkswap", "ext4", "64m", "e2fsck -b ", " -y"),
+    ("echo start=2048 | sfdisk -q --no-reread --no-tell-kernel --label gpt --wipe always", "ext4", "64m", "e2fsck -b ", " -y"),
+    ("pvcreate -qq -ff -y --config devices/scan_lvs=1", "xfs", "320m", "xfs_repair /dev/", ""),
+    ("pvcreate -qq -ff -y --config devices/scan_lvs=1", "btrfs", "128m", "btrfs-select-super ", ""),
+];
+
+#[test]
+fn a_filesystem_over_which_a_tool_wrote_comes_back_with_the_commands_of_the_messages() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("overwritten-by");
+    for (mistake, fs, size, repairs, unasked) in MISTAKES {
+        println!("{mistake} over {fs}");
+        let volume = group.linear("data", size).fs(fs);
+        node.write("pod", &volume, "kept");
+        let (device, uuid) = (volume.device(), volume.uuid());
+        bash(&format!("{mistake} {device} > /dev/null; udevadm settle"));
+        let held = format!("overwritten-by/data should hold {fs} {uuid} ");
+        let refused = node.refuses_mount(&volume, &[&held, "[other]"]);
+        let wipe = refused.command("wipefs --backup --all ").unwrap();
+        bash(&format!("export HOME=/run; {wipe}"));
+        let refused = node.refuses_mount(&volume, &[&held, "[signs-of-data]"]);
+        let repair = refused.command(repairs).unwrap();
+        // e2fsck exits with 1 if it has repaired something.
+        bash(&format!("{repair}{unasked} || [ $? = 1 ]"));
+        node.finds(&volume, "kept");
+        // The next volume gets its place.
+        run("blkdiscard", &["-fz", &device]);
+        group.lv("lvremove", &[], "data");
+    }
+}
+
 #[test]
 fn a_mkfs_that_refuses_leaves_the_record_of_an_earlier_one() {
     let refuses = "echo refused >&2; exit 1";

@@ -54,29 +54,27 @@ impl Scene {
     /// Makes the call again until it succeeds. Before that, an operator removes what only a kill can leave, as the
     /// message says, or else README.
     fn repeat(self, node: &Node, group: &Group, stage: &Stage) {
-        let (lv, device) = (stage.volume.lv(), stage.volume.device());
+        let lv = stage.volume.lv();
         for _ in 0..4 {
             let reply = node.call(&words(&stage.args));
             if reply.status == "Success" {
                 return;
             }
             println!("an operator's: {reply:?}");
+            // A filesystem that no pod has had is made again, not repaired.
+            assert!(stage.has_page || !reply.message.contains("`debugfs "));
             let said = |words: &str| reply.message.contains(words);
             if self.is_creating() && said(&format!("`lvremove {}/{lv}`", group.name)) {
                 assert!(!stage.has_page, "{reply:?}");
                 group.lv("lvremove", &[], lv);
-            } else if let Some(repair) = reply.command("e2fsck -b") {
-                // e2fsck writes the fields of the superblock one after another, and its checksum last.
-                assert!(stage.has_page, "{reply:?}");
-                run("sh", &["-c", &format!("{repair} -y || [ $? = 1 ]")]);
-            } else if said(&format!("allow-format {}/{lv}", group.name)) {
+            } else if !said("`debugfs ") && said(&format!("allow-format {}/{lv}", group.name)) {
                 // luksFormat had written noise, and no header or a part of one.
                 let is_new = self.call == Call::MountEncrypting && !stage.has_page;
                 assert!(is_new, "{reply:?}");
                 give_up_header(node, &stage.volume);
             } else {
                 assert!(
-                    is_mended(&device, &reply.message),
+                    is_mended(&stage.volume, &reply.message),
                     "the repeated call: {reply:?}"
                 );
             }
@@ -207,12 +205,27 @@ pub fn give_up_header(node: &Node, volume: &Volume) {
     node.prints(&["allow-format", &id, "--yes"], "", 0);
 }
 
+/// Runs the message's commands that repair an ext, on the opened device if the volume is encrypted.
+fn repair(volume: &Volume, message: &str) {
+    let key = format!("/run/{}.key", volume.vg());
+    for command in message.split('`').skip(1).step_by(2) {
+        let command = command.replace("NAME", "repair");
+        if let Some(rest) = command.strip_prefix("cryptsetup open ") {
+            sh(&format!("cryptsetup open --key-file {key} {rest}"));
+        } else if command.starts_with("cryptsetup close ") {
+            sh(&command);
+        } else if command.starts_with("debugfs ") {
+            run("sh", &["-c", &format!("{command} -y || [ $? = 1 ]")]);
+        }
+    }
+}
+
 /// Removes the remains of a killed call as an operator does, whatever call it was. Returns false if the message names
 /// no such remains.
-pub fn is_mended(device: &str, message: &str) -> bool {
-    if message.contains("Superblock checksum does not match superblock") {
-        let fix = "set_super_value state 0";
-        run("debugfs", &["-n", "-w", "-R", fix, device]);
+pub fn is_mended(volume: &Volume, message: &str) -> bool {
+    if message.contains("`debugfs ") {
+        // e2fsck writes the fields of the superblock one after another, and its checksum last.
+        repair(volume, message);
     } else if let Some((_, part)) = message.split_once("prohibited while logical volume ") {
         run("lvchange", &["-an", part.split(' ').next().unwrap()]);
     } else if let Some((_, rest)) = message.split_once("run `dmsetup clear ") {

@@ -1,6 +1,7 @@
 //! `status`, `check`, `doctor` and the metrics report the same faults, also those that LVM's list does not show.
 
 use std::fs;
+use std::process::Command;
 
 use crate::data::lvm_conf::LvmConf;
 use crate::prelude::*;
@@ -157,22 +158,35 @@ fn a_suspended_volume_is_told_beside_another_refusal() {
 }
 
 #[test]
-fn a_mount_does_not_wait_for_the_e2fsck_of_check() {
+fn check_prints_a_volume_before_the_e2fsck_of_the_next_and_a_mount_waits_for_neither() {
     let (group, volume) = Group::with_data("examined");
+    group.linear("blank", "32m");
     let (tools, node) = Tools::new().held("e2fsck").node();
     node.visit(&volume);
-    std::thread::scope(|scope| {
-        let check = scope.spawn(|| node.says(&["check", "examined/data"]));
-        tools.wait_for("e2fsck");
-        let mount = node.start_mount("pod", &volume);
-        eventually("the e2fsck of the mount", || {
-            tools.runs("e2fsck").len() == 2
-        });
-        tools.let_go();
-        mount.reply().is_success();
-        let (said, _) = check.join().unwrap();
-        assert!(!said.contains("finds errors"), "{said}");
+    let list = "/run/examined.list";
+    let mut check = Command::new(node.exe())
+        .args(["check", "examined"])
+        .stdout(fs::File::create(list).unwrap())
+        .spawn()
+        .unwrap();
+    tools.wait_for("e2fsck");
+    let said = read(list.as_ref());
+    assert!(
+        said.starts_with("examined/blank ") && said.lines().count() == 1,
+        "{said}"
+    );
+    let mount = node.start_mount("pod", &volume);
+    eventually("the e2fsck of the mount", || {
+        tools.runs("e2fsck").len() == 2
     });
+    tools.let_go();
+    mount.reply().is_success();
+    check.wait().unwrap();
+    let said = read(list.as_ref());
+    assert!(
+        said.contains("examined/data ") && !said.contains("finds errors"),
+        "{said}"
+    );
     node.down("pod", &volume);
     drop(group);
 }

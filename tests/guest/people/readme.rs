@@ -61,6 +61,8 @@ fn the_readme_shows_what_the_driver_prints() {
     }
     group.linear("new", "2g");
     let reports = Volume::new(&group, "reports");
+    // A pod's data, by which the journal is in use however long the volume was mounted.
+    write_synced(&node.pod_dir("reports-0", &reports).join("page"), "kept");
     node.down("reports-0", &reports);
     let device = reports.device();
     sh(&format!(

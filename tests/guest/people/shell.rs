@@ -29,6 +29,8 @@ fn a_mount_is_rehearsed_before_there_is_a_volume() {
         let args = format!("check {asked}");
         node.prints(&args.split(' ').collect::<Vec<_>>(), words, 0);
     }
+    let hint = "check planned/new -o size=10g` checks with one";
+    node.prints(&["check", "planned/new"], hint, 1);
     // `check` refuses in the words of the mount.
     #[rustfmt::skip] // a row is a line
     let rows = [

@@ -2,7 +2,7 @@
 #![allow(dead_code)] // Each test that has this as a part takes what it needs.
 
 /// Commands that only look. A row runs each that its messages print, while the volume is refused.
-const LOOKS: &str = "btrfs check |btrfs inspect-internal dump-super |cryptsetup luksDump |dmesg|dmsetup info |dmsetup ls |dumpe2fs -h |e2fsck -n |fuser -v|losetup --list|lsblk |lvm status |\
+const LOOKS: &str = "btrfs check |btrfs inspect-internal dump-super |cryptsetup luksDump |dmesg|dmsetup info |dmsetup ls |dumpe2fs -h |e2fsck -n |fuser -v|losetup --list|lsblk |lvm explain|lvm status |\
     lvmconfig |lvs |mdadm --examine |pvck --dump |pvs|sfdisk --list |swapon --show|vgcfgrestore --list |vgck |vgs |wipefs /dev/|xfs_repair -n ";
 
 /// A word of docs/on-call.md, the beginning of a command of its messages that no row runs, and why, or the file with
@@ -29,6 +29,9 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("inside", "cryptsetup reencrypt", "it says how the state came about"),
     ("inside", "cryptsetup open /dev", "as of `luks-header`"),
     ("inside", "e2fsck -b ", "tests/guest/crypt/again.rs"),
+    ("inside", "cryptsetup close NAME", "as of `part-of-device`"),
+    ("inside", "debugfs ", "a case of crypt::again runs all commands of the message"),
+    ("signs-of-data", "debugfs ", "tests/guest/data/damaged.rs"),
     ("pool-full", "lvextend --poolmetadatasize ", "tests/guest/policy/full.rs"),
     ("several-devices", "mount -o ro,logdev=", "as of the row `several_devices_of_xfs`, with the option of its part"),
     ("unwell", "lvextend --extents ", "as of `pool-full`"),
@@ -50,6 +53,8 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("read-only-volume", "lvchange --refresh ", "tests/guest/users/read_only.rs"),
     ("read-only-volume", "blockdev --setrw ", "tests/guest/users/read_only.rs"),
     ("signs-of-data", "e2fsck -b ", "tests/guest/data/foreign.rs"),
+    ("signs-of-data", "xfs_repair /dev/", "data::swapped runs it where a physical volume was made over an xfs"),
+    ("signs-of-data", "btrfs-select-super ", "data::swapped runs it where a physical volume was made over a btrfs"),
 ];
 
 /// Whether a case in this file takes the command that begins so from what the driver printed, and runs that.

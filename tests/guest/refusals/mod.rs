@@ -47,6 +47,12 @@ refusals! {
         says: "`vgmknodes not-its-device`",
         undo: "told vgmknodes || true", // 2.03.16 makes it, and exits with 5
     }
+    not_its_device_but_a_persons {
+        word: "not-its-device",
+        prepare: "lvchange -qq -an $vg/data; dmsetup create $(basename $dev) --table \"0 65536 zero\"",
+        says: "another device has the volume's name",
+        undo: "told dmsetup remove",
+    }
     another_is_there {
         prepare: "lvcreate -qq -y -n other -L 32m $vg; mkfs.ext4 -q ${dev%data}other
             mount -o ro ${dev%data}other $pod; mount -o ro ${dev%data}other $global",
@@ -97,7 +103,7 @@ refusals! {
     no_size {
         prepare: "lvremove -qq -y $vg/data",
         config: "[volume_group.no-size]\ncreate = true",
-        asks: &[("size", "")],
+        asks: &[("size", ""), ("thinpool", "")],
     }
     create_read_only {
         prepare: "lvremove -qq -y $vg/data",
@@ -285,6 +291,13 @@ refusals! {
         undo: "rm $dir/blkid",
     }
     unreadable { prepare: "eval \"$bad\"", undo: "eval \"$well\"", }
+    unreadable_table {
+        word: "unreadable",
+        // As after `dmsetup remove --force`.
+        prepare: "mkfs.ext4 -q $dev; dmsetup load $dev --table \"0 65536 error\"; dmsetup resume $dev",
+        says: "LVM says \"unknown\" of unreadable-table/data",
+        undo: "told lvchange --refresh",
+    }
     old_disk {
         prepare: "sectors=$(blockdev --getsz $disk); dmsetup load $(basename $disk) --table \"0 $sectors error\"
             dmsetup resume $(basename $disk); pvscan -qq --cache
@@ -381,8 +394,8 @@ refusals! {
         config: KEY,
         asks: &[LUKS2],
         check: Some(""),
-        undo: concat!("answer=key; told cryptsetup open NAME=look; cryptsetup close look; unset answer;", "told lvremove
-            lvcreate -qq -y -W y -n data -L 32m $vg; blkdiscard -z $dev"),
+        undo: "answer=key; told cryptsetup open NAME=look; unset answer; told lvm adopt; cryptsetup close look",
+        or: &["told lvremove; lvcreate -qq -y -W y -n data -L 32m $vg; blkdiscard -z $dev"],
     }
     swapped {
         prepare: "lvchange -qq --addtag flexvolume.fs=ext4:of-another $vg/data; mkfs.ext4 -q $dev",

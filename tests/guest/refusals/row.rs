@@ -25,7 +25,7 @@ pub struct Row {
     pub prepare: &'static str,
     /// Further lines of the node's config.
     pub config: &'static str,
-    /// Options of the pod beside the default, a writable ext4. An empty value removes one.
+    /// Options of the pod beside the default, a writable ext4.
     pub asks: &'static [(&'static str, &'static str)],
     /// Words of the message beside those on the page, and the volume's or the group's name.
     pub says: &'static str,
@@ -69,6 +69,8 @@ told() {
     done <<< "$commands"
     [ -n "$line" ] || { echo "no message prints $begins" >&2; return 1; }
     for word; do [[ $word != [A-Z]*=* ]] || line=${line/"${word%%=*}"/"${word#*=}"}; done
+    # A person's terminal outlives the command, and with it what LVM goes on with in the background, as a merge.
+    line="trap '' HUP; $line"
     # A passphrase is read once it is asked for, and what was typed before is thrown away.
     { [ -z "${answer-}" ] || sleep 1; yes "${answer-yes}" | head -n 99; } | script -qec "$line" /dev/null >&2
 }

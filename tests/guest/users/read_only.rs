@@ -136,6 +136,9 @@ fn the_external_origin_of_a_thin_volume_is_written_through_that_volume() {
     assert!(listed.lines().any(is_named), "{listed}");
     node.finds(&volume, "kept");
     node.finds(&origin.read_only(), "kept");
+    // Nobody can change that, so it is no fault.
+    let (said, _) = node.says(&["doctor", "-q"]);
+    assert!(!said.contains("external/origin"), "{said}");
 }
 
 #[test]

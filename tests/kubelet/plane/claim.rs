@@ -12,17 +12,20 @@ pub fn claim(driver: &Driver, volume: &Volume) -> Volume {
     let class = &driver.case;
     let name = &volume.name;
     let object = |kind: &str, spec: Value| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, "spec": spec});
-    api::create(
-        CLASSES,
-        &json!({
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "StorageClass",
-            "metadata": {"name": class},
-            // Nobody makes volumes of it, but they may grow.
-            "provisioner": "kubernetes.io/no-provisioner",
-            "allowVolumeExpansion": true,
-        }),
-    );
+    // A case may have two claims.
+    if api::get(&format!("{CLASSES}/{class}")).is_none() {
+        api::create(
+            CLASSES,
+            &json!({
+                "apiVersion": "storage.k8s.io/v1",
+                "kind": "StorageClass",
+                "metadata": {"name": class},
+                // Nobody makes volumes of it, but they may grow.
+                "provisioner": "kubernetes.io/no-provisioner",
+                "allowVolumeExpansion": true,
+            }),
+        );
+    }
     let persistent = json!({
         "storageClassName": class,
         "accessModes": ["ReadWriteOnce"],

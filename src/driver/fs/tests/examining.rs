@@ -111,7 +111,7 @@ fn a_backup_counts_whatever_its_time() {
     assert_eq!(begun_anew.backups[0].written, 300);
     let repair = backup.repair("/dev/mapper/vg-lv".as_ref());
     let words = "`e2fsck -n -b 8193 -B 1024 /dev/mapper/vg-lv` shows what is left, and `e2fsck -b 8193 -B 1024 \
-                 /dev/mapper/vg-lv` repairs it";
+                 /dev/mapper/vg-lv` repairs it if no other data was written since";
     assert_eq!(repair, words);
     let words = format!(
         "an ext backup superblock at byte 8389632 (UUID {UUID}, written 2023-11-14T22:13:20Z)"

@@ -15,7 +15,8 @@ use crate::mount::{Row, bind, make_dirs, mounted_at, restrict};
 use crate::reply::Reply;
 use crate::volume::decide::Decision;
 use crate::volume::job::Job;
-use crate::volume::look::{HeldLocks, Look};
+use crate::volume::lock::HeldLocks;
+use crate::volume::look::Look;
 use crate::volume::step::Step;
 use crate::volume::subject::Subject;
 
@@ -74,6 +75,7 @@ fn carry_out(
     locks: &HeldLocks,
 ) -> Result<Step<Vec<String>>> {
     let Subject { host, id, .. } = job.subject;
+    // A volume that is mounted here already was tagged by the call that mounted it.
     if !decision.keeps_mount() {
         job.tag_kubelets_name_if_needed(seen.facts.volume());
     }
@@ -90,8 +92,8 @@ fn carry_out(
             Ok(Step::LookAgain("it was opened"))
         }
         Decision::Mount(how) => {
-            let on = seen.facts.top().cloned();
-            let on = on.with_context(|| format!("{id} has no device"))?;
+            let top = seen.facts.top().cloned();
+            let on = top.with_context(|| format!("{id} has no device"))?;
             first_mount(job, dir, seen, (how, on), false, locks.of_volume()?)
         }
         Decision::Make { permit, how } => {

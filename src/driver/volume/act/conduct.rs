@@ -11,12 +11,12 @@ use crate::fs;
 use crate::host::{Kernel, Lock};
 use crate::lvm::{self, Found, Mapped, Volume};
 use crate::names::{Bytes, LvId, Shown};
-use crate::volume::decide::{Decision, Reason, Refusal, is_known_inactive, repair_pool};
+use crate::volume::decide::{Decision, Reason, Refusal, repair_pool, row_is_enough_to_mount};
 use crate::volume::device::Device;
 use crate::volume::job::Job;
 use crate::volume::kernel_tables::is_in_kernel;
-use crate::volume::lock;
-use crate::volume::look::{Asker, HeldLocks, Look, look_under_lock};
+use crate::volume::lock::{self, HeldLocks};
+use crate::volume::look::{Look, look_of_call};
 use crate::volume::step::Step;
 use crate::volume::subject::Subject;
 
@@ -30,23 +30,17 @@ impl Job<'_> {
     ) -> Result<T> {
         const TRIES: usize = 8;
         let Subject { host, config, id } = self.subject;
-        let patience = config.limits.lock;
         let (mut locks, mut activated) = (HeldLocks::default(), None);
         let mut again = "";
         for _ in 0..TRIES {
             // LVM's row from before the activation is used for one look only.
             let row = activated.take();
-            let asker = Asker::Call {
-                job: self,
-                before_activation: row.as_ref(),
-            };
-            let (seen, decision) =
-                look_under_lock(self.subject, asker, &self.wish, patience, &mut locks)?;
+            let (seen, decision) = look_of_call(self, row.as_ref(), &mut locks)?;
             again = match decision {
                 Decision::Refuse(reason) => return Err(Refusal::of(id, reason).into()),
                 // Only `Level::Room` comes here: the free space is looked at under the group's lock.
                 Decision::Look(_) => {
-                    locks.group = Some(lock::hold_group(host.kernel, id.vg(), patience)?);
+                    locks.group = Some(lock::hold_group(host.kernel, id.vg(), config.limits.lock)?);
                     "the group's lock was taken"
                 }
                 // lvcreate also activates the new volume.
@@ -148,9 +142,10 @@ impl Job<'_> {
     fn clean(&self, volume: &Volume, group: &Lock) -> Result<()> {
         let Subject { host, id, .. } = self.subject;
         self.wait_for_device()?;
-        let device = Device::find(host.kernel, id)?;
-        let device = device.filter(|device| device.lv_uuid == volume.uuid);
-        let device = device.with_context(|| not_the_new_one(id))?;
+        let found = Device::find(host.kernel, id)?;
+        let device = found
+            .filter(|device| device.lv_uuid == volume.uuid)
+            .with_context(|| not_the_new_one(id))?;
         let pinned = device.open(host.kernel, false)?;
         // Before it was open, the kernel could give its number to another device.
         device.require_still_there(host.kernel)?;
@@ -159,8 +154,8 @@ impl Job<'_> {
 
     /// Resumes the volume if a killed LVM command left it suspended.
     fn resume(&self, seen: &Look, locks: &HeldLocks) -> Result<()> {
-        let device = seen.facts.device.as_ref();
-        let device = device.context("a volume without a device is suspended")?;
+        let found = seen.facts.device.as_ref();
+        let device = found.context("a volume without a device is suspended")?;
         // LVM reported the unused table before other, perhaps slow, questions were asked. So this asks again.
         if is_left_suspended(self.subject, device)? {
             resume(self.subject, device, locks.of_volume()?)?;
@@ -174,9 +169,9 @@ impl Job<'_> {
     fn activate(&self, mut seen: Look, locks: &mut HeldLocks) -> Result<Option<Volume>> {
         let Subject { host, config, id } = self.subject;
         let volume = seen.facts.require_volume()?.clone();
-        locks.hold_volume(host.kernel, volume.target(), config.limits.lock)?;
+        locks.hold(host.kernel, volume.target(), false, config.limits.lock)?;
         let lock = locks.of_volume()?;
-        if is_known_inactive(&volume, &self.wish) && !is_in_kernel(host.kernel, id) {
+        if row_is_enough_to_mount(&volume, &self.wish) && !is_in_kernel(host.kernel, id) {
             lvm::activate_as_listed(host, &volume, lock)?;
             // If LVM has activated nothing, the volume has changed since its row was read, or its tags cannot be
             // compared, or lvm.conf leaves the volume out.
@@ -210,8 +205,8 @@ impl Job<'_> {
         while Device::find(kernel, id)?.is_none() {
             if !is_in_kernel(kernel, id) {
                 return Err(FailedStep::Activation.error(format!(
-                    "LVM did not activate {id}: see whether `volume_list` of lvm.conf leaves it out (`lvmconfig \
-                     activation/volume_list`). If there is no such list, `lvm tags` shows the host's tags, and LVM \
+                    "LVM did not activate {id}: see whether lvm.conf has `global/activation = 0`, or its `volume_list` \
+                     leaves it out (`lvmconfig activation/volume_list`). If there is no such list, `lvm tags` shows the host's tags, and LVM \
                      activates only volumes with these: set `volume_list = [ \"@*\", \"{}\" ]`, in which \"@*\" \
                      stands for these tags",
                     id.vg()
@@ -302,16 +297,17 @@ fn cache_not_activated(kernel: &Kernel, id: &LvId) -> String {
 fn parts_left(kernel: &Kernel, id: &LvId) -> Vec<String> {
     const PARTS: [&str; 4] = ["_corig", "_cvol", "_cdata", "_cmeta"];
     let vg = id.vg();
-    let group = LvId::new(vg.clone(), id.lv().clone()).dm_name();
-    let group = group
+    let own_name = id.dm_name();
+    let group = own_name
         .strip_suffix(&id.lv().as_str().replace('-', "--"))
         .unwrap_or_default();
-    let names = Mapped::all(kernel)
+    Mapped::all(kernel)
         .into_iter()
-        .filter_map(|one| one.name(kernel));
-    let parts = names.filter(|name| PARTS.iter().any(|part| name.ends_with(part)));
-    let parts = parts.filter_map(|name| Some(name.strip_prefix(group)?.replace("--", "-")));
-    parts.map(|lv| format!("{vg}/{lv}")).collect()
+        .filter_map(|one| one.name(kernel))
+        .filter(|name| PARTS.iter().any(|part| name.ends_with(part)))
+        .filter_map(|name| Some(name.strip_prefix(group)?.replace("--", "-")))
+        .map(|lv| format!("{vg}/{lv}"))
+        .collect()
 }
 
 /// Resumes the volume, under its lock, if a killed lvextend left it suspended. Fails if the volume is suspended after

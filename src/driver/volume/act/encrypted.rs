@@ -25,8 +25,8 @@ struct ToOpen<'a> {
 pub fn open(job: &Job, seen: &mut Look, read_only: bool, lock: &Lock) -> Result<()> {
     let Subject { host, id, .. } = job.subject;
     let key = job.key()?;
-    let device = seen.facts.device.clone();
-    let device = device.with_context(|| format!("{id} has no device"))?;
+    let found = seen.facts.device.clone();
+    let device = found.with_context(|| format!("{id} has no device"))?;
     if seen.facts.top() != Some(&device) {
         // If the device inside was read, the claim is of that device.
         seen.release_claim();
@@ -82,9 +82,9 @@ pub fn format(
     let permit = crypt::format(host, &config.luks, permit, &on.node, uuid, &key.0, lock)
         .map_err(|error| FailedStep::LuksFormat.of(host, error, format!("encrypting {id}")))?;
     let refuse = |reason| Refusal::of(id, reason);
-    let header = crypt::header_of(host, (&on.file, &on.device.path))?;
-    require_header(uuid, header.as_ref()).map_err(refuse)?;
-    let header = header.context("the LUKS2 header is gone")?;
+    let found = crypt::header_of(host, (&on.file, &on.device.path))?;
+    require_header(uuid, found.as_ref()).map_err(refuse)?;
+    let header = found.context("the LUKS2 header is gone")?;
     let what = ToOpen {
         on,
         header: &header,
@@ -117,6 +117,7 @@ fn open_device(job: &Job, what: &ToOpen, key: &Key, lock: &Lock) -> Result<Devic
         return Ok(inside);
     }
     let error = anyhow!("cryptsetup has opened {id}, but the kernel does not show that");
-    let close = || Ok(crypt::close(host, &crypt::name_of(&device.lv_uuid), lock)?);
-    Err(host.after_undo(error, close))
+    Err(host.after_undo(error, || {
+        Ok(crypt::close(host, &crypt::name_of(&device.lv_uuid), lock)?)
+    }))
 }

@@ -6,7 +6,7 @@ use anyhow::{Error, Result};
 
 use super::grow_filesystem::grow_filesystem;
 use crate::failed_step::{FailedStep, has_own_words};
-use crate::fs::{self, IF_E2FSCK_IS_OLD};
+use crate::fs::{self, IF_E2FSCK_IS_OLD, if_e2fsck_was_killed};
 use crate::host::holders::name_them;
 use crate::host::{Lock, ToolError};
 use crate::lvm::{self, Volume};
@@ -14,7 +14,7 @@ use crate::mount::{Source, by_hand, ensure_unmounted, mount_device, mounted_at};
 use crate::names::{FsType, LvId};
 use crate::options::MountOptions;
 use crate::volume::decide::{
-    Elsewhere, Grow, May, Mount, Place, Reason, Refusal, State, look_at_disks, writable_again,
+    Elsewhere, May, Mount, Place, Reason, Refusal, State, When, look_at_disks, writable_again,
 };
 use crate::volume::device::{Device, Pinned};
 use crate::volume::job::Job;
@@ -23,8 +23,8 @@ use crate::volume::mounted_filesystem::{Failure, is_shut_down};
 use crate::volume::step::Step;
 use crate::volume::subject::Subject;
 
-/// Mounts a filesystem of which no mount to bind from is seen. Another mount namespace may have it mounted. `is_new`:
-/// this call has made the filesystem. Returns warnings to show although the call succeeded.
+/// Mounts a filesystem that has no mount to bind from in this mount namespace. Another namespace may have it mounted.
+/// `is_new`: this call has made the filesystem. Returns warnings to show although the call succeeded.
 pub fn first_mount(
     job: &Job,
     dir: &Path,
@@ -46,7 +46,7 @@ pub fn first_mount(
     // e2fsck and mount(8) claim the device themselves. After `make`, the claim is gone already.
     seen.release_claim();
     let mut remarks = Vec::from_iter(first.prepare()?);
-    // After the mount, `mount_device` compares the filesystem once more, except an xfs.
+    // This asks for users only. Which filesystem it is, `mount_device` compares after the mount, except for an xfs.
     if !seen.is_still_free()? {
         return Ok(Step::LookAgain("it has another user"));
     }
@@ -73,18 +73,16 @@ impl FirstMount<'_> {
         let (host, mut remark) = (self.job.subject.host, None);
         let (how, node) = (&self.how, &self.on.node);
         if how.check {
-            let all = how.grow == Grow::Before;
+            let all = how.grow == When::Before;
             fs::check(host, node, all, self.lock)
                 .map_err(|error| self.not_checked(error.into()))?;
         }
-        if how.grow == Grow::Before
+        if how.grow == When::Before
             && let Err(error) = self.grow(None)
         {
             remark = Some(format!("{} is not grown: {error:#}", self.volume.id));
         }
-        // A tag that allows mkfs must be gone before there can be data: if this call is killed after the mount, the
-        // repeated call finds the mount and does not look at the tags.
-        if how.record && self.is_recorded_first() {
+        if how.record == When::Before {
             self.write_record()?;
         }
         Ok(remark)
@@ -100,7 +98,8 @@ impl FirstMount<'_> {
     /// unreadable parts for errors of the filesystem, and a repair would write there.
     fn not_checked(&self, error: Error) -> Error {
         let (id, state) = (&self.volume.id, State::of(&self.volume));
-        let repair = by_hand(id, &self.on.node, "e2fsck -f");
+        let by_hand = |command: &str| by_hand(id, &self.on.node, command);
+        let repair = by_hand("e2fsck -f DEVICE");
         let doing = if !has_own_words(&error) {
             format!("checking the filesystem of {id}")
         } else if state.may < May::Make {
@@ -110,6 +109,8 @@ impl FirstMount<'_> {
                 state.says,
                 look_at_disks(id)
             )
+        } else if let Some(advice) = if_e2fsck_was_killed(&error, by_hand) {
+            format!("checking the filesystem of {id}; {advice}")
         } else {
             format!(
                 "checking the filesystem of {id}; {IF_E2FSCK_IS_OLD}; if the filesystem has errors, save what is needed \
@@ -117,11 +118,6 @@ impl FirstMount<'_> {
             )
         };
         FailedStep::Fsck.of(self.job.subject.host, error, doing)
-    }
-
-    fn is_recorded_first(&self) -> bool {
-        let record = &self.volume.record;
-        record.making.is_some() || record.permission.is_some()
     }
 
     fn write_record(&self) -> Result<()> {
@@ -158,8 +154,8 @@ impl FirstMount<'_> {
             read_only: self.job.options.read_only,
             is_new: self.is_new,
         };
-        let mounted = mount_device(host, &source, self.dir, self.lock);
-        let mounted = mounted.map_err(|error| self.unread_log(error));
+        let mounted = mount_device(host, &source, self.dir, self.lock)
+            .map_err(|error| self.unread_log(error));
         match &how.alive {
             None => mounted?,
             Some(elsewhere) => mounted
@@ -185,8 +181,7 @@ impl FirstMount<'_> {
                 look_at_disks(id)
             ));
         }
-        if how.record
-            && !self.is_recorded_first()
+        if how.record == When::After
             && let Err(error) = self.write_record()
         {
             host.log.about("unrecorded", &format!("{error:#}"));
@@ -195,7 +190,7 @@ impl FirstMount<'_> {
                  held a filesystem: {error:#}"
             ));
         }
-        if how.grow == Grow::After
+        if how.grow == When::After
             && let Err(error) = self.grow(host.kernel.mount_id(self.dir).ok())
         {
             remarks.push(format!("{id} is mounted, but not grown: {error:#}"));

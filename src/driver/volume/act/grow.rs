@@ -10,11 +10,11 @@ use crate::host::{Host, Lock};
 use crate::lvm::{self, Larger, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, FsType, Shown};
-use crate::volume::decide::{Decision, Facts, Ground, Uses, wider};
+use crate::volume::decide::{Decision, Facts, Ground, Uses, When, when_it_grows, wider};
 use crate::volume::device::{Device, Pinned};
 use crate::volume::inside::Inside;
 use crate::volume::job::Job;
-use crate::volume::look::HeldLocks;
+use crate::volume::lock::HeldLocks;
 use crate::volume::step::Step;
 use crate::volume::subject::Subject;
 
@@ -35,8 +35,8 @@ fn grow_all(
     locks: &mut HeldLocks,
 ) -> Result<(Bytes, Option<&'static str>)> {
     let Subject { host, id, .. } = job.subject;
-    let device = facts.device.clone();
-    let device = device.with_context(|| format!("{id} has no device"))?;
+    let found = facts.device.clone();
+    let device = found.with_context(|| format!("{id} has no device"))?;
     // While LVM and the filesystem's tool work, the pin keeps the device's number from another device.
     let on = device.pin(host.kernel)?;
     let volume = facts.require_volume()?;
@@ -204,12 +204,12 @@ fn grow_mounted_at(
 
 /// When a mounted filesystem of this type grows to this size, if the kernel cannot grow it now.
 fn cannot_grow(fs: FsType, size: Bytes) -> Option<&'static str> {
-    if fs == FsType::Ext2 {
-        Some("before its next mount, because the kernel grows no ext2 that is mounted")
-    } else if !fs.grows_to(size) {
-        Some("once it has 256 MiB: the kernel grows no btrfs to less")
-    } else {
-        None
+    match when_it_grows(fs, false, size) {
+        When::After => None,
+        When::Before => {
+            Some("before its next mount, because the kernel grows no ext2 that is mounted")
+        }
+        When::Not => Some("once it has 256 MiB: the kernel grows no btrfs to less"),
     }
 }
 

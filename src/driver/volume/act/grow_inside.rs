@@ -27,18 +27,17 @@ pub fn grow_inside(subject: Subject, inside: &Device, lock: &Lock) -> Result<()>
 pub fn require_fit(subject: Subject, inside: &Device, size: Bytes) -> Result<()> {
     let Subject { host, id, .. } = subject;
     let has = inside.size(host.kernel)?;
-    let needs = |header: u64| Bytes::new(has.get().saturating_add(header));
-    if needs(HEADER_SIZE.get()) <= size {
+    if has.get().saturating_add(HEADER_SIZE.get()) <= size.get() {
         return Ok(());
     }
     // Another program than the driver may have made a smaller header.
     let begins = crypt::table_of(host, inside.number)?.offset;
-    let needs = needs(begins.unwrap_or(HEADER_SIZE.get()));
-    if needs > size {
+    let header = begins.unwrap_or(HEADER_SIZE.get());
+    let needs = has.get().saturating_add(header);
+    if needs > size.get() {
         return Err(FailedStep::Growth.error(format!(
             "{id} was reduced while it was open: {has} are in use inside. Nothing was written. Extend it again \
-             (`lvextend --size {}b {id}`) before its pods end, or what is behind its end is lost",
-            needs.get()
+             (`lvextend --size {needs}b {id}`) before its pods end, or what is behind its end is lost"
         )));
     }
     Ok(())

@@ -43,11 +43,11 @@ pub fn make(
         Err(error) => return Err(begun.taken_back(error)),
     };
     seen.release_claim();
-    let is_over = !matches!(seen.facts.content, Some(Content::Blank { .. }));
+    let overwrites = !matches!(seen.facts.content, Some(Content::Blank { .. }));
     let made = match &header {
         Some(header) => encrypted::format(job, &on, permit, header, lock)
             .and_then(|(inside, permit)| write(job, inside, permit, &begun.mkfs, true, lock)),
-        None => write(job, on, permit, &begun.mkfs, is_over, lock),
+        None => write(job, on, permit, &begun.mkfs, overwrites, lock),
     };
     match made {
         Ok(on) => begun.record_made(on).map(Step::Done),
@@ -206,37 +206,46 @@ fn unfinished(
         Some(mkfs) => mkfs.uuid.clone(),
         None => job.subject.host.kernel.new_uuid().context(CHOOSING)?,
     };
-    let fs = fs.to_string();
-    Ok(Unfinished { fs, uuid, luks })
+    Ok(Unfinished {
+        fs: fs.to_string(),
+        uuid,
+        luks,
+    })
 }
 
-/// Runs mkfs. Returns the device with the filesystem. `over`: see [`fs::mkfs`].
+/// Runs mkfs. Returns the device with the filesystem. `overwrites`: whether the device may hold a filesystem already.
 fn write(
     job: &Job,
     on: Pinned,
     permit: Permit,
     mkfs: &Unfinished,
-    over: bool,
+    overwrites: bool,
     lock: &Lock,
 ) -> Result<Pinned> {
     let fs = permit.fs();
     let Subject { host, config, id } = job.subject;
     let more = config.mkfs_options(id.vg(), fs);
-    let made =
-        fs::mkfs(host, permit, &on.node, (&mkfs.uuid, &more), over, lock).map_err(Error::from);
-    let made = made.map_err(|error| {
-        let error = if has_own_words(&error) {
-            error.context(format!(
-                "if it is too small, `lvextend` {id}: its option `size` counts only when it is made, and a LUKS2 header \
-                 takes {HEADER_SIZE} of that"
-            ))
-        } else {
-            error
-        };
-        FailedStep::Mkfs.of(host, error, format!("making {fs} on {id}"))
-    });
-    made?;
-    Ok(on)
+    match fs::mkfs(
+        host,
+        permit,
+        &on.node,
+        (&mkfs.uuid, &more),
+        overwrites,
+        lock,
+    ) {
+        Ok(()) => Ok(on),
+        Err(failed) => {
+            let mut error = Error::from(failed);
+            if has_own_words(&error) {
+                error = error.context(format!(
+                    "if it is too small, `lvextend` {id}: its option `size` counts only when it is made, and a LUKS2 \
+                     header takes {HEADER_SIZE} of that"
+                ));
+            }
+            let doing = format!("making {fs} on {id}");
+            Err(FailedStep::Mkfs.of(host, error, doing))
+        }
+    }
 }
 
 fn has_refused(error: &Error) -> bool {

@@ -34,8 +34,9 @@ impl Job<'_> {
             let source = "the passphrase of the volume's Secret".to_owned();
             return Ok((secret.clone(), source));
         }
-        let file = config.key_file(id.vg());
-        let file = file.with_context(|| format!("no passphrase came for {id}"))?;
+        let file = config
+            .key_file(id.vg())
+            .with_context(|| format!("no passphrase came for {id}"))?;
         let source = format!("the key_file {}", file.shown());
         Ok((crypt::read_key_file(host, file)?, source))
     }
@@ -48,8 +49,10 @@ impl Job<'_> {
             FailedStep::LuksFormat.of(self.subject.host, error, format!("encrypting {id}"))
         })?;
         let key = self.key()?;
-        let new = || self.subject.host.kernel.new_uuid();
-        let uuid = uuid.map_or_else(|| new().context(CHOOSING), |uuid| Ok(uuid.to_owned()))?;
+        let uuid = match uuid {
+            Some(uuid) => uuid.to_owned(),
+            None => self.subject.host.kernel.new_uuid().context(CHOOSING)?,
+        };
         Ok(NewHeader { uuid, key })
     }
 }

@@ -8,7 +8,7 @@ use super::close::close;
 use super::conduct::ensure_not_suspended;
 use super::release::{LONGEST_LOOK, release};
 use crate::config::Config;
-use crate::host::Host;
+use crate::host::{Host, Kernel};
 use crate::mount::{KubeletPath, Row, Table, ensure_unmounted, is_kubelets, mounted_at};
 use crate::names::{FsType, Shown};
 use crate::volume::device::Device;
@@ -141,11 +141,7 @@ fn require_a_volume(row: &Row, place: &KubeletPath, dir: &Path) -> Result<()> {
 /// volume that is or was mounted there. `None`: there is no such mount.
 pub fn clear_global(host: &Host, config: &Config, global: &Path) -> Result<Option<Device>> {
     let kernel = host.kernel;
-    let there = |table: &Table| -> Result<Option<Row>> {
-        let id = mounted_at(kernel, global)?;
-        Ok(id.and_then(|id| table.by_id(id)).cloned())
-    };
-    let Some(row) = there(&Table::read(kernel)?)? else {
+    let Some(row) = row_at(kernel, global, &Table::read(kernel)?)? else {
         return Ok(None);
     };
     let Some(device) = volume_of(kernel, row.block_device()) else {
@@ -156,7 +152,7 @@ pub fn clear_global(host: &Host, config: &Config, global: &Path) -> Result<Optio
     // The lock is needed, since another pod's `mount` may be about to bind from the global mount.
     let _lock = lock::hold(kernel, device.target(), config.limits.lock)?;
     let table = Table::read(kernel)?;
-    let Some(row) = there(&table)?.filter(|row| row.is_of(device.number)) else {
+    let Some(row) = row_at(kernel, global, &table)?.filter(|row| row.is_of(device.number)) else {
         return Ok(Some(device));
     };
     let mounts = table.of_device(device.number);
@@ -166,4 +162,10 @@ pub fn clear_global(host: &Host, config: &Config, global: &Path) -> Result<Optio
         let _ = kernel.remove_dir(global);
     }
     Ok(Some(device))
+}
+
+/// The mount at `dir`, if there is one.
+fn row_at(kernel: &Kernel, dir: &Path, table: &Table) -> Result<Option<Row>> {
+    let id = mounted_at(kernel, dir)?;
+    Ok(id.and_then(|id| table.by_id(id)).cloned())
 }

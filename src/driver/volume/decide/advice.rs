@@ -2,13 +2,10 @@
 
 use std::path::Path;
 
-use super::doubt::Doubt;
-use super::encrypted::{DAMAGED_LUKS2, NOISE, WHOLE_LUKS2};
 use super::facts::ShortDisk;
 use super::reason::Needed;
 use super::uses::Place;
 use crate::crypt::{Luks, Unlocked};
-use crate::fs::Backup;
 use crate::host::holders::name_them;
 use crate::host::own_name;
 use crate::lvm::{Holder, ReadOnlyBy};
@@ -116,128 +113,6 @@ pub fn short_disk(id: &LvId, ShortDisk { path, size, end }: &ShortDisk) -> Strin
          has extents that are not there (`pvs --segments {path}`): make the disk as large again",
         size.rounded(),
         end.rounded()
-    )
-}
-
-pub fn other(id: &LvId, what: &str, wanted: Option<FsType>) -> String {
-    let (device, me) = (id.device(), own_name());
-    let device = device.shown();
-    let wanted = wanted.map(|fs| fs.to_string());
-    let wanted = wanted.unwrap_or_else(|| "a filesystem of this driver".to_owned());
-    let keep = if what == "crypto_LUKS" {
-        // cryptsetup-convert(8): a crash during the conversion can destroy the header. So a backup comes first.
-        format!(
-            " It is LUKS1, which the driver does not open: close it, and `cryptsetup luksHeaderBackup \
-             --header-backup-file FILE {device} && cryptsetup convert --type luks2 {device}` makes it LUKS2."
-        )
-    } else if what == DAMAGED_LUKS2 {
-        " If there is a backup of its header, restore that first, as docs/encryption.md says."
-            .to_owned()
-    } else if what.starts_with(WHOLE_LUKS2) {
-        format!(
-            " To give pods what is inside, open it (`cryptsetup open {device} NAME`) and run `{me} adopt {id}`."
-        )
-    } else {
-        format!(
-            " If a read-only mount shows files of an ext, xfs or btrfs there, `wipefs --backup --offset OFFSET \
-             {device}` removes the other mark (`wipefs {device}`)."
-        )
-    };
-    format!(
-        "{id} holds {what}, which is not {wanted}; it is left as it is.{keep} If that data may be destroyed, run \
-         `wipefs --all {device} && {me} allow-format {id}`"
-    )
-}
-
-/// Says why a volume with these doubts is not formatted, and what to do.
-pub fn signs_of_data(id: &LvId, doubts: &[Doubt]) -> String {
-    let allow = format!("`{} allow-format {id}`", own_name());
-    let device = id.device();
-    let looks = doubts.iter().filter_map(|doubt| match doubt {
-        Doubt::Backup(backup) => Some(format!(
-            " Unless other data was written since, {}.",
-            backup.repair(&device)
-        )),
-        Doubt::Mark(mark) => Some(format!(" {} shows more.", mark.shown_by(&device)?)),
-        Doubt::Recorded(_) | Doubt::Copy { .. } | Doubt::Blocks(_) | Doubt::Data(_) => None,
-    });
-    let looks: String = looks.collect();
-    let all = Doubt::in_words(doubts);
-    match doubts.split_first() {
-        Some((Doubt::Recorded(filesystem), more)) => {
-            let also = match Doubt::in_words(more) {
-                more if more.is_empty() => more,
-                more => format!(" There is also {more}."),
-            };
-            format!(
-                "{id} should hold {filesystem} according to its tag, but nothing is found on it. It is not \
-                 formatted.{also}{looks} Restore it; or, if its data may be destroyed, run {allow}"
-            )
-        }
-        Some((Doubt::Copy { .. } | Doubt::Blocks(_), _)) => format!(
-            "{id} is not blank: there is {all}. It is not formatted. If that may be destroyed, run {allow}.{looks}"
-        ),
-        Some((Doubt::Mark(_) | Doubt::Backup(_) | Doubt::Data(_), _)) | None => format!(
-            "{id} is not blank: there is {all}, which blkid does not recognise; if a removed volume left that, or if it \
-             may be destroyed, run {allow}. It is not formatted until then.{looks}"
-        ),
-    }
-}
-
-/// The commands that restore a header. The bytes at the header's place may be the only header that opens the volume, or
-/// somebody's data. So the first command copies them.
-pub fn restore_header(id: &LvId) -> String {
-    let device = id.device();
-    let device = device.shown();
-    format!(
-        "copy what is there (`dd if={device} of=COPY bs=1M count=16`), and then restore the header from its newest \
-         backup (`cryptsetup luksHeaderRestore --header-backup-file FILE {device}`)"
-    )
-}
-
-/// Says what an encrypted volume holds instead of its header, and what to do. A header that can be opened may be the
-/// right one: then the operator adopts it.
-pub fn another_header(id: &LvId, recorded: &str, found: &str) -> String {
-    let (device, me) = (id.device(), own_name());
-    let keep = if found.starts_with(WHOLE_LUKS2) {
-        format!(
-            "If that is the right one, open it (`cryptsetup open {} NAME`) and run `{me} adopt {id}`. Else restore the \
-             header from its newest backup (docs/encryption.md has what to copy before)",
-            device.shown()
-        )
-    } else {
-        let restore = restore_header(id);
-        format!("Without its header nobody can read it: {restore}")
-    };
-    format!(
-        "{id} should have the LUKS2 header {recorded} according to its tag, but there is {found}. Nothing was \
-         written. {keep}, or restore the volume. If the data may go, run `lvremove {id}` and make the volume anew"
-    )
-}
-
-/// Says what an encrypted volume holds instead of its filesystem, and what to do.
-pub fn another_inside(id: &LvId, recorded: &str, found: &str, backup: Option<&Backup>) -> String {
-    let device = id.device();
-    let device = device.shown();
-    let keep = match backup {
-        Some(backup) => format!(
-            "Open it (`cryptsetup open {device} NAME`), and copy it first: what was never written inside is noise, which \
-             e2fsck may take for files. {}. Or restore it",
-            backup.repair(Path::new("/dev/mapper/NAME"))
-        ),
-        None => format!(
-            "Open it (`cryptsetup open --readonly {device} NAME`) to see what can be saved, or restore it"
-        ),
-    };
-    let older = if found == NOISE {
-        " A header from before a `cryptsetup reencrypt` opens it too, and shows noise: if it was encrypted anew, \
-         restore the header from its newest backup."
-    } else {
-        ""
-    };
-    format!(
-        "{id} was opened, and should have {recorded} inside according to its tag, but there is {found}. Nothing was \
-         written.{older} {keep}. If the data may go, run `lvremove {id}` and make the volume anew"
     )
 }
 

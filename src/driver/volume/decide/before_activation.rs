@@ -6,7 +6,7 @@
 //! 4. [`by_lvm_before_activation`] keeps a mount of the recorded filesystem. It replaces all else by `Look(Level::Lvm)`,
 //!    by which the look asks LVM again.
 
-use super::decision::{Decision, Level};
+use super::decision::{Decision, Level, When};
 use super::facts::Facts;
 use super::states::{May, State};
 use super::wish::{Purpose, Wish};
@@ -15,14 +15,17 @@ use crate::lvm::Volume;
 /// Keeps a decision, made by LVM's answer from before the activation, to mount the recorded filesystem or to look at
 /// another level. Replaces any other decision: LVM is asked again.
 pub fn by_lvm_before_activation(decision: Decision, facts: &Facts, wish: &Wish) -> Decision {
-    let is_known = || {
+    let row_is_enough = || {
         let volume = facts.volume();
-        volume.is_some_and(|volume| is_known_inactive(volume, wish))
+        volume.is_some_and(|volume| row_is_enough_to_mount(volume, wish))
     };
     match decision {
         Decision::Look(level) => Decision::Look(level),
         Decision::Mount(mount)
-            if !mount.record && mount.alive.is_none() && !facts.read_only && is_known() =>
+            if mount.record == When::Not
+                && mount.alive.is_none()
+                && !facts.read_only
+                && row_is_enough() =>
         {
             Decision::Mount(mount)
         }
@@ -42,7 +45,7 @@ pub fn by_lvm_before_activation(decision: Decision, facts: &Facts, wish: &Wish) 
 
 /// Whether LVM's row of the inactive volume is enough to mount it: its tags record a filesystem that is not encrypted,
 /// and the volume depends on no other volume or node.
-pub fn is_known_inactive(volume: &Volume, wish: &Wish) -> bool {
+pub fn row_is_enough_to_mount(volume: &Volume, wish: &Wish) -> bool {
     let record = &volume.record;
     wish.purpose == Purpose::Filesystem
         && record.made.is_some()

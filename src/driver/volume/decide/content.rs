@@ -6,10 +6,10 @@ use super::encrypted;
 use super::facts::{Content, Facts};
 use super::filesystem::{for_claimed, for_filesystem, permit_make, require_for_mkfs};
 use super::reason::Reason;
-use super::well::require_no_stand_in;
+use super::well::{require_no_stand_in, unreadable};
 use super::wish::Wish;
 use crate::lvm::Volume;
-use crate::names::Shown;
+use crate::names::{Foreign, Shown};
 
 /// Decides by the content of the device. Every reason to refuse is checked before mkfs is permitted.
 pub fn by_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Ruling {
@@ -20,24 +20,23 @@ pub fn by_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish
     }
     match content {
         Content::Failed(words) => Err(Reason::Failed(words.clone())),
-        Content::Unreadable { at, error } => Err(Reason::Unreadable {
-            at: *at,
-            error: error.clone(),
-        }),
+        Content::Unreadable { at, error } => Err(unreadable(*at, error, volume)),
         Content::Claimed(found) => for_claimed(facts, found.as_ref(), volume, wish),
         Content::Several => Err(Reason::Several),
         Content::Other(what) if volume.record.new => Err(Reason::NewNotBlank(what.to_string())),
-        Content::Other(what) => Err(Reason::Other {
-            what: what.clone(),
-            wanted: wish.fs,
-        }),
-        Content::Luks(header) => Err(Reason::Other {
-            what: encrypted::in_words(header).shown(),
-            wanted: wish.fs,
-        }),
+        Content::Other(what) => Err(other(what.clone(), volume, wish)),
+        Content::Luks(header) => Err(other(encrypted::in_words(header).shown(), volume, wish)),
         Content::Damaged(fs) => Err(Reason::Damaged(*fs)),
         Content::Filesystem(found) => for_filesystem(facts, found, volume, wish),
         Content::Blank { doubts, .. } => for_blank(facts, doubts, volume, wish),
+    }
+}
+
+fn other(what: Foreign, volume: &Volume, wish: &Wish) -> Reason {
+    Reason::Other {
+        what,
+        wanted: wish.fs,
+        recorded: volume.record.made.clone(),
     }
 }
 

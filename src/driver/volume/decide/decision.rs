@@ -127,10 +127,12 @@ pub enum Making {
 pub struct Mount {
     pub filesystem: Filesystem,
     pub check: bool,
-    /// Whether and when to grow the filesystem to the size of its volume.
-    pub grow: Grow,
-    /// Whether the volume's tags must be changed to name this filesystem.
-    pub record: bool,
+    /// When to grow the filesystem to the size of its volume. Never, if it fills its volume, must not be written, or
+    /// cannot have that size yet.
+    pub grow: When,
+    /// When to change the volume's tags, so that they name this filesystem. Never, if they do already, or if that must
+    /// wait.
+    pub record: When,
     /// `None`: the filesystem is mounted nowhere. Else, the kernel has it mounted already, and a second mount shows the
     /// same filesystem. The list has the other mount namespaces in which it is seen, and may be empty.
     pub alive: Option<Vec<Elsewhere>>,
@@ -142,18 +144,17 @@ impl Mount {
         Self {
             filesystem,
             check: false,
-            grow: Grow::Not,
-            record: false,
+            grow: When::Not,
+            record: When::Not,
             alive: None,
         }
     }
 }
 
+/// When a step of a mount is done: never, before the mount, or after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Grow {
-    /// Do not grow: the filesystem fills its volume, must not be written, or cannot have that size yet.
+pub enum When {
     Not,
-    /// Before the mount: the kernel does not grow a mounted ext2.
     Before,
     After,
 }

@@ -1,10 +1,11 @@
 //! A sign that a volume held data, though it looks blank.
 
 use std::fmt;
+use std::path::Path;
 
-use crate::fs::{Backup, Data, Mark};
+use crate::fs::{Backup, Data, Mark, REPAIR_FIRST};
 use crate::lvm::{Record, Unfinished, Volume};
-use crate::names::{Filesystem, LvName};
+use crate::names::{Filesystem, LvName, Shown};
 
 /// A sign that a volume held data, though no filesystem is found on it now. An operator may overrule it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +71,41 @@ impl Doubt {
         let shown = shown.filter(|doubt| !has_name || !matches!(doubt, Self::Data(_)));
         let shown: Vec<String> = shown.map(ToString::to_string).collect();
         shown.join(", and ")
+    }
+
+    /// The signs by which an ext can be repaired: its first superblock, or else the backup of the `recorded` UUID, or else
+    /// every backup.
+    pub fn repairable<'a>(doubts: &'a [Self], recorded: Option<&str>) -> Vec<&'a Self> {
+        let places = doubts
+            .iter()
+            .filter_map(|doubt| doubt.place_in_repair(recorded));
+        let Some(best) = places.min() else {
+            return Vec::new();
+        };
+        let is_best = |doubt: &&Self| doubt.place_in_repair(recorded) == Some(best);
+        doubts.iter().filter(is_best).collect()
+    }
+
+    /// How well this sign serves to repair an ext: the lowest number is the best.
+    fn place_in_repair(&self, recorded: Option<&str>) -> Option<u8> {
+        match self {
+            Self::Mark(mark) => mark.is_first_of_ext().then_some(0),
+            Self::Backup(backup) if Some(&*backup.uuid) == recorded => Some(1),
+            Self::Backup(_) => Some(2),
+            Self::Recorded(_) | Self::Copy { .. } | Self::Blocks(_) | Self::Data(_) => None,
+        }
+    }
+
+    /// The commands that repair the ext of this sign on `device`. `None`: this is no sign of an ext alone.
+    pub fn repair(&self, device: &Path) -> Option<String> {
+        match self {
+            Self::Mark(mark) => mark.is_first_of_ext().then(|| {
+                let command = REPAIR_FIRST.replace("DEVICE", &device.shown().to_string());
+                format!("`{command}` repairs a wrong checksum")
+            }),
+            Self::Backup(backup) => Some(backup.repair(device)),
+            Self::Recorded(_) | Self::Copy { .. } | Self::Blocks(_) | Self::Data(_) => None,
+        }
     }
 
     /// Whether this mkfs, whose end was not recorded, may have left this. The volume was blank when mkfs began, and

@@ -17,12 +17,14 @@ use super::filesystem::{
 };
 use super::luks::{require_cipher, require_no_reencryption, require_table, tells_too_much};
 use super::reason::Reason;
+use super::well::unreadable;
 use super::wish::Wish;
 use crate::crypt::{DmTable, HEADER_SIZE, Header, Segment};
-use crate::fs::Backup;
 use crate::host::DeviceNumber;
 use crate::lvm::Volume;
-use crate::names::{Bytes, Filesystem, FsType};
+use crate::names::{Bytes, Filesystem, FsType, Shown};
+use crate::volume::device::Device;
+use crate::volume::inside::Inside;
 
 /// Decides by the content of a volume with a LUKS2 header, or with a record of one. `None`: the rules of other volumes
 /// decide.
@@ -107,7 +109,7 @@ fn for_cut_short(
 fn another_header(recorded: &str, content: &Content) -> Reason {
     Reason::Header {
         recorded: recorded.to_owned(),
-        found: instead(content),
+        found: instead(content, None),
     }
 }
 
@@ -196,6 +198,10 @@ fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling 
     let Some(Decrypted { content, table }) = &facts.decrypted else {
         return Ok(Decision::Look(Level::Decrypted));
     };
+    // cryptsetup was killed between loading the table and using it.
+    if let Some(Inside { device, .. }) = inside.filter(|_| table.target.is_empty()) {
+        return Err(Reason::Failed(without_table(device)));
+    }
     require_table(
         table,
         header,
@@ -207,6 +213,13 @@ fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling 
         return to_open(may_be_written, wish);
     }
     by_content_inside(facts, content, volume, wish)
+}
+
+fn without_table(inside: &Device) -> String {
+    format!(
+        "the device inside has no table, as a killed cryptsetup leaves it: if no cryptsetup runs, run `dmsetup remove {}`",
+        inside.path.file_name().unwrap_or_default().quoted()
+    )
 }
 
 fn to_open(may_be_written: bool, wish: &Wish) -> Ruling {
@@ -250,10 +263,7 @@ fn by_content_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &W
     };
     match content {
         Content::Failed(words) => Err(Reason::Failed(words.clone())),
-        Content::Unreadable { at, error } => Err(Reason::Unreadable {
-            at: *at,
-            error: error.clone(),
-        }),
+        Content::Unreadable { at, error } => Err(unreadable(*at, error, volume)),
         Content::Claimed(found) => for_claimed(facts, found.as_ref(), volume, wish),
         Content::Filesystem(found) if is_its(&found.filesystem.uuid) && !found.half => {
             for_filesystem(facts, found, volume, wish)
@@ -288,8 +298,8 @@ fn another_inside(
             (None, Some(fs)) => format!("a new {fs}"),
             (None, None) => "a filesystem".to_owned(),
         },
-        found: instead(found),
-        backup: backup_in(found),
+        found: instead(found, made),
+        ext: ext_in(found, made).cloned(),
     }
 }
 
@@ -312,31 +322,24 @@ pub fn in_words(header: &Header) -> String {
     }
 }
 
-/// The first backup of a superblock that was found, if the superblock itself is gone.
-fn backup_in(content: &Content) -> Option<Backup> {
+/// The sign of an ext by which the ext can be repaired.
+fn ext_in<'a>(content: &'a Content, made: Option<&Filesystem<String>>) -> Option<&'a Doubt> {
     let Content::Blank { doubts, .. } = content else {
         return None;
     };
-    let backup = |doubt: &Doubt| match doubt {
-        Doubt::Backup(backup) => Some(backup.clone()),
-        Doubt::Data(_)
-        | Doubt::Mark(_)
-        | Doubt::Recorded(_)
-        | Doubt::Copy { .. }
-        | Doubt::Blocks(_) => None,
-    };
-    doubts.iter().find_map(backup)
+    let recorded = made.map(|made| &*made.uuid);
+    Doubt::repairable(doubts, recorded).first().copied()
 }
 
-fn instead(content: &Content) -> String {
+fn instead(content: &Content, made: Option<&Filesystem<String>>) -> String {
     match content {
         Content::Blank { doubts, .. } => {
             let sign = |doubt: &Doubt| match doubt {
                 Doubt::Mark(_) | Doubt::Recorded(_) | Doubt::Copy { .. } => Some(doubt.to_string()),
                 Doubt::Backup(_) | Doubt::Data(_) | Doubt::Blocks(_) => None,
             };
-            let backup = backup_in(content).map(|backup| backup.to_string());
-            let found = backup.or_else(|| doubts.iter().find_map(sign));
+            let ext = ext_in(content, made).map(ToString::to_string);
+            let found = ext.or_else(|| doubts.iter().find_map(sign));
             found.unwrap_or_else(|| NOISE.to_owned())
         }
         Content::Filesystem(found) => found.filesystem.to_string(),

@@ -1,7 +1,7 @@
 //! Decides for a filesystem, on a volume or inside an encrypted one. Pure. [`permit_make`] is the last rule, which
 //! permits mkfs.
 
-use super::decision::{Decision, Grow, Making, Mount, Ruling};
+use super::decision::{Decision, Making, Mount, Ruling, When};
 use super::facts::{Facts, FilesystemState};
 use super::permit::Permit;
 use super::reason::Reason;
@@ -78,7 +78,6 @@ pub fn for_filesystem(
     if record.new {
         return Err(Reason::NewNotBlank(filesystem.to_string()));
     }
-    require_type(fs.as_str(), wish)?;
     let made = record.made.as_ref();
     if let Some(made) = made.filter(|made| made.uuid != filesystem.uuid) {
         return Err(Reason::Swapped {
@@ -86,6 +85,7 @@ pub fn for_filesystem(
             found: filesystem.clone(),
         });
     }
+    require_type(fs.as_str(), wish)?;
     require_whole(facts, found, volume)?;
     require_small_blocks(facts, found)?;
     // The kernel and tools find a filesystem's other parts by UUIDs. Snapshots and copies have the same UUIDs.
@@ -96,19 +96,19 @@ pub fn for_filesystem(
     Ok(Decision::Mount(Mount {
         filesystem: filesystem.clone(),
         check: !wish.read_only && fs.is_ext(),
-        grow: growth_at_mount(found, wish),
-        record: is_to_be_recorded(facts, volume, wish)?,
+        grow: when_to_grow(found, wish),
+        record: when_to_record(facts, volume, wish)?,
         alive: None,
     }))
 }
 
-/// Whether the mount of a filesystem changes the volume's tags, so that they name this filesystem and no other content.
+/// When the mount of a filesystem changes the volume's tags, so that they name this filesystem and no other content.
 /// Fails if that is needed before the mount, and cannot be done now.
 ///
 /// The mount makes every other tag about the content out of date: a permission to format, for example, was for other
 /// content. The record waits until the volume is well: if LVM's metadata changes while a disk is missing, LVM does not
 /// use that disk when it is back (vgextend(8), `--restoremissing`). A tag that would allow mkfs cannot wait.
-fn is_to_be_recorded(facts: &Facts, volume: &Volume, wish: &Wish) -> Result<bool, Reason> {
+fn when_to_record(facts: &Facts, volume: &Volume, wish: &Wish) -> Result<When, Reason> {
     let record = &volume.record;
     let is_due = match &record.made {
         Some(made) => made.uuid.is_empty() && !wish.read_only || record.content_tags().count() != 1,
@@ -118,12 +118,16 @@ fn is_to_be_recorded(facts: &Facts, volume: &Volume, wish: &Wish) -> Result<bool
     if is_due && !may_wait {
         require_exactly_well(facts)?;
     }
-    let is_recorded = is_due && !(may_wait && flaw(facts).is_some());
-    // If a tag would allow mkfs, the filesystem is recorded before it is mounted, so there must be room for the record.
-    if is_recorded && (record.making.is_some() || record.permission.is_some()) {
-        require_metadata_room(volume.group.metadata_free, 1)?;
+    if !is_due || may_wait && flaw(facts).is_some() {
+        return Ok(When::Not);
     }
-    Ok(is_recorded)
+    if record.making.is_none() && record.permission.is_none() {
+        return Ok(When::After);
+    }
+    // A tag that allows mkfs must be gone before there can be data: if the call is killed after the mount, the repeated
+    // call finds the mount and does not look at the tags. So there must be room for the record.
+    require_metadata_room(volume.group.metadata_free, 1)?;
+    Ok(When::Before)
 }
 
 /// Fails if the filesystem is larger than its device. A btrfs is not judged here, since btrfs itself checks this.
@@ -161,18 +165,25 @@ fn require_small_blocks(facts: &Facts, found: &FilesystemState) -> Result<(), Re
     })
 }
 
-/// Whether and when the filesystem is grown to the size of its device. The filesystem is smaller than its device if
-/// somebody extended the volume while it was mounted nowhere.
-fn growth_at_mount(found: &FilesystemState, wish: &Wish) -> Grow {
-    let fs = found.filesystem.fs;
+/// When a mount grows the filesystem to the size of its device. The filesystem is smaller than its device if somebody
+/// extended the volume while it was mounted nowhere.
+fn when_to_grow(found: &FilesystemState, wish: &Wish) -> When {
     let missing = found.device.get().saturating_sub(found.covers.get());
-    if wish.read_only || missing < WORTH_GROWING || !fs.grows_to(found.device) {
-        return Grow::Not;
+    if wish.read_only || missing < WORTH_GROWING {
+        return When::Not;
     }
+    when_it_grows(found.filesystem.fs, found.only_unmounted, found.device)
+}
+
+/// When the kernel lets a filesystem grow to this size: before its mount, or while it is mounted. `only_unmounted`: see
+/// [`FilesystemState`]. Source for btrfs: Linux' fs/btrfs/ioctl.c, `btrfs_ioctl_resize`.
+pub fn when_it_grows(fs: FsType, only_unmounted: bool, size: Bytes) -> When {
+    const LEAST_OF_BTRFS: u64 = 256 << 20;
     match fs {
-        FsType::Ext2 => Grow::Before,
-        FsType::Ext3 | FsType::Ext4 if found.only_unmounted => Grow::Before,
-        FsType::Ext3 | FsType::Ext4 | FsType::Xfs | FsType::Btrfs => Grow::After,
+        FsType::Ext2 => When::Before,
+        FsType::Ext3 | FsType::Ext4 if only_unmounted => When::Before,
+        FsType::Btrfs if size.get() < LEAST_OF_BTRFS => When::Not,
+        FsType::Ext3 | FsType::Ext4 | FsType::Xfs | FsType::Btrfs => When::After,
     }
 }
 

@@ -1,12 +1,12 @@
 //! The message of each [`Reason`]: what is wrong, then what to do.
 
 use super::advice::{
-    another_header, another_inside, extend_pool, filesystem_failed, held_elsewhere, larger_device,
-    no_room, opened_by_hand, other, other_parts, read_only, restore_header, same_name_advice,
-    short_disk, signs_of_data, wider, writable_again,
+    extend_pool, filesystem_failed, held_elsewhere, larger_device, no_room, opened_by_hand,
+    other_parts, read_only, same_name_advice, short_disk, wider, writable_again,
 };
+use super::other_content::{another_header, another_inside, other, restore_header, signs_of_data};
 use super::reason::Reason;
-use super::repair::{anew, degraded, old_disk, partly_active, unwell};
+use super::repair::{anew, degraded, old_disk, partly_active, readable_again, unwell};
 use super::uses::Occupied;
 use crate::crypt::{CIPHER, HEADER_SIZE};
 use crate::fs::Family;
@@ -108,7 +108,8 @@ impl Reason {
             Self::NoGroup => format!(
                 "this node has no volume group {vg}: check the option `volumegroup`, and whether the pod \
                  runs on the node with the group's disks. If the disks are here, LVM must see them (`pvs \
-                 -a`, `filter` and `use_devicesfile` in lvm.conf). If `vgs` skips it as clustered, and no cluster uses it \
+                 -a`, `filter` and `use_devicesfile` in lvm.conf). If `vgs` warns of a disk's metadata, `{me} explain \
+                 no-group` says how to repair it. If `vgs` skips it as clustered, and no cluster uses it \
                  any more, run `vgchange --config global/use_lvmlockd=1 --lock-type none --lock-opt force {vg}`"
             ),
             Self::NoVolume(size) => format!(
@@ -250,10 +251,10 @@ impl Reason {
                 },
                 extend_pool(pool, *size, what)
             ),
-            Self::Unreadable { at, error } => format!(
+            Self::Unreadable { at, error, says } => format!(
                 "{id} cannot be read at byte {at} ({error}), so nobody can tell whether it is blank; \
-                 nothing was written. Repair or replace its disk (`dmesg`, `pvs`, `lvs -a -o +devices \
-                 {id}`)"
+                 nothing was written. {}",
+                readable_again(id, says.as_ref())
             ),
             Self::LargerDevice { device, volume } => larger_device(id, *device, *volume),
             Self::OldDisk { disk, pool, inside } => {
@@ -278,7 +279,11 @@ impl Reason {
                  {device}`, try the right one with `mount -o ro -t TYPE {device} DIR`, and remove the wrong one with \
                  `wipefs --backup --offset OFFSET {device}`, which keeps its bytes in your home directory"
             ),
-            Self::Other { what, wanted } => other(id, &what.to_string(), *wanted),
+            Self::Other {
+                what,
+                wanted,
+                recorded,
+            } => other(id, &what.to_string(), *wanted, recorded.as_ref()),
             Self::Damaged(fs) => {
                 let check = match Family::of(*fs) {
                     Family::Ext => "e2fsck -n",
@@ -334,11 +339,12 @@ impl Reason {
             Self::Inside {
                 recorded,
                 found,
-                backup,
-            } => another_inside(id, recorded, found, backup.as_ref()),
+                ext,
+            } => another_inside(id, recorded, found, ext.as_ref()),
             Self::Swapped { recorded, found } => format!(
                 "{id} should hold {recorded} according to its tag, but holds {found}: somebody replaced, \
-                 restored or swapped its content. If this is the right content, run `{me} adopt {id}`"
+                 restored or swapped its content. If this is the right content, run `{me} adopt {id}`. Else restore the \
+                 volume"
             ),
             Self::Reduced { what, has, covers } => format!(
                 "{id} has {has}, but the {what} on it covers {covers}: the volume was reduced, or an image \

@@ -12,6 +12,7 @@ mod facts;
 mod filesystem;
 mod luks;
 mod message;
+mod other_content;
 mod permit;
 mod reason;
 mod repair;
@@ -27,13 +28,14 @@ mod wish;
 mod words;
 
 pub use advice::{extend_pool, not_active, same_name_advice, wider, writable_again};
-pub use before_activation::is_known_inactive;
-pub use decision::{Decision, Grow, Level, Making, Mount};
+pub use before_activation::row_is_enough_to_mount;
+pub use decision::{Decision, Level, Making, Mount, When};
 pub use doubt::Doubt;
 pub use encrypted::{require_header, require_opened};
 pub use facts::{
     Content, Decrypted, DiskToGrowOn, Facts, FilesystemState, Ground, Lvm, Pool, Room, ShortDisk,
 };
+pub use filesystem::when_it_grows;
 pub use permit::Permit;
 pub use reason::{Concern, Reason, Refusal, Word};
 pub use repair::{first_command, look_at_disks, repair_pool, what_helps};

@@ -8,7 +8,6 @@ use super::facts::ShortDisk;
 use super::states::State;
 use super::uses::{Elsewhere, Occupied, Place};
 use crate::crypt::Unlocked;
-use crate::fs::Backup;
 use crate::host::holders::Opener;
 use crate::lvm::{Holder, ReadOnlyBy};
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, LvName};
@@ -140,6 +139,8 @@ pub enum Reason {
     Unreadable {
         at: u64,
         error: String,
+        /// What LVM says of the volume. `None`: LVM calls it well.
+        says: Option<State>,
     },
     /// The kernel's table of the device uses a disk that LVM does not know any more.
     OldDisk {
@@ -154,6 +155,8 @@ pub enum Reason {
     Other {
         what: Foreign,
         wanted: Option<FsType>,
+        /// The filesystem over which `what` was written.
+        recorded: Option<Filesystem<String>>,
     },
     Damaged(FsType),
     NewNotBlank(String),
@@ -178,8 +181,8 @@ pub enum Reason {
     Inside {
         recorded: String,
         found: String,
-        /// A backup of the superblock, with which the filesystem can be repaired.
-        backup: Option<Backup>,
+        /// The sign of an ext by which the ext can be repaired.
+        ext: Option<Doubt>,
     },
     Swapped {
         recorded: Filesystem<String>,

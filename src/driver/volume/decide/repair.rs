@@ -45,6 +45,16 @@ pub fn unwell(id: &LvId, state: &State) -> String {
     format!("{said}, so no pod gets the volume{to_write}. {helps}")
 }
 
+/// What to do about a volume that cannot be read.
+pub fn readable_again(id: &LvId, says: Option<&State>) -> String {
+    match says {
+        Some(state) => format!("{}. {}", said(id, state), what_helps(state)),
+        None => {
+            format!("Repair or replace its disk (`dmesg`, `pvs`, `lvs -a -o +devices {id}`)")
+        }
+    }
+}
+
 fn said(id: &LvId, State { id: of, says, .. }: &State) -> String {
     let its = if of == id {
         String::new()
@@ -59,7 +69,9 @@ pub fn what_helps(state: &State) -> String {
     let (of, first) = (&state.id, first_command(state));
     let look = format!("See which disk it means (`{}`, `dmesg`)", look_at_disks(of));
     match state.help {
-        Help::Look | Help::Disk | Help::Remove | Help::Merge => look,
+        Help::Look | Help::Disk | Help::Remove | Help::Merge => {
+            format!("{look}. Once LVM no longer says that, the next mount works")
+        }
         Help::Refresh => format!("{look}. When the disk works, run `{first}`"),
         Help::Repair => format!("{look}. If another disk has room, run `{first}`"),
         Help::Resync => format!(

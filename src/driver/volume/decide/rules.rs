@@ -115,7 +115,7 @@ fn by_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
         }
     }
     match uses.mounts.first() {
-        Some(first) => by_mounts(&first.row, uses, wish),
+        Some(first) => by_mounts(&first.row, facts, uses, wish),
         None => Ok(None),
     }
 }
@@ -127,7 +127,12 @@ fn is_to_be_mounted(wish: &Wish) -> bool {
 
 /// Decides for a volume that is mounted, but not at the directory of the call. `first`: its first mount. `None`: the
 /// next rules decide.
-fn by_mounts(first: &Row, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, Reason> {
+fn by_mounts(
+    first: &Row,
+    facts: &Facts,
+    uses: &Uses,
+    wish: &Wish,
+) -> Result<Option<Decision>, Reason> {
     require_encryption_as_asked(uses.inside.is_some(), wish)?;
     require_type(&first.fs_type, wish)?;
     let from = best(&uses.mounts, wish);
@@ -141,6 +146,14 @@ fn by_mounts(first: &Row, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
     }
     if uses.suspended.is_some() {
         return Ok(None); // LVM tells whether it may be resumed.
+    }
+    // Somebody made the volume read-only while it was mounted. LVM tells how.
+    if uses.mounted_read_only_device && is_to_be_mounted(wish) && !wish.read_only {
+        return match facts.volume() {
+            Some(volume) => Err(Reason::ReadOnlyVolume(volume.read_only_by())),
+            None if facts.lvm.is_none() => Ok(Some(Decision::Look(Level::Lvm))),
+            None => Ok(None), // LVM does not show the volume: a later rule refuses it.
+        };
     }
     // Two `PersistentVolume`s name this volume. kubelet unmounts no global mount while it sees another mount of the
     // device. So the volume gets no second global mount: the first serves the pods of both. Source: kubelet's

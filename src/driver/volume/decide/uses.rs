@@ -27,6 +27,8 @@ pub struct Uses {
     pub unlocked: Option<Unlocked>,
     /// The device-mapper name of the suspended device: the volume's device, or a device below it.
     pub suspended: Option<String>,
+    /// Whether the volume is mounted, and its device is read-only in the kernel.
+    pub mounted_read_only_device: bool,
     /// How the mounted filesystem failed. `None`: no failure is seen, or no decision needs this.
     pub failure: Option<Failure>,
 }

@@ -30,6 +30,22 @@ pub fn require_well(volume: &Volume, is_to_be_read: bool) -> Result<(), Reason> 
     })
 }
 
+/// The refusal of a volume that cannot be read. LVM's word may say why, as if somebody has replaced the table of the
+/// volume's device.
+pub fn unreadable(at: u64, error: &str, volume: &Volume) -> Reason {
+    let state = State::of(volume);
+    let is_why = match state.help {
+        Help::Disk | Help::Refresh | Help::Repair | Help::Again | Help::AgainPool => true,
+        // None of these keeps anybody from reading.
+        Help::Look | Help::Remove | Help::Merge | Help::Resync | Help::Room => false,
+    };
+    Reason::Unreadable {
+        at,
+        error: error.to_owned(),
+        says: Some(state).filter(|state| is_why && state.may < May::Make),
+    }
+}
+
 /// Fails if LVM says something of a thin pool that keeps its volumes from being written.
 pub fn require_well_pool(pool: &Volume) -> Result<(), Reason> {
     let state = State::of(pool);

@@ -3,7 +3,7 @@
 //!
 //! | moment | question | what is compared | what it costs |
 //! |---|---|---|---|
-//! | after the wait for a lock | a new look: [`look_under_lock`](super::look_under_lock) | all | a whole look |
+//! | after the wait for a lock | a new look: `under_lock.rs` | all | a whole look |
 //! | a person's lists, before the device is read | [`Look::is_still_its_device`] | the device | the kernel's tables |
 //! | a command goes by the volume's name; a device was opened by its name | [`Device::require_still_there`] | the device | the kernel's tables |
 //! | before mkfs | [`Look::is_still_as_read`] | the device, its content, the kernel's count of writes, who has it open | one read by the child, one dmsetup |
@@ -101,9 +101,9 @@ impl Look<'_> {
         Ok(self.openers(1)?.is_nobody())
     }
 
-    /// Looks again before the mount who uses the device, if the look began long ago. This process has the device open,
-    /// but no longer claims it. False: the device's mounts, or the devices on top of it, have changed, so the look must
-    /// begin again. Fails if somebody can write to the device.
+    /// Before the mount, asks again who uses the device, if the look began more than [`LONG`] ago. False: the device's
+    /// mounts, or the devices on top of it, have changed, so the look must begin again. Fails if somebody can write to
+    /// the device.
     ///
     /// The device is pinned and the volume is locked, so nothing but a new user can have come.
     pub fn is_still_free(&mut self) -> Result<bool> {
@@ -122,6 +122,7 @@ impl Look<'_> {
         // If the device was claimed by others, the look has asked for its openers already.
         let is_claimed = matches!(self.facts.content, Some(Content::Claimed(_)));
         if is_long_ago(self.asked_for_openers.get()) && !is_claimed {
+            // This call itself has the device open once, by its pin.
             self.facts.openers = Some(self.openers(1)?);
             require_no_writer(&self.facts).map_err(|reason| Refusal::of(&self.facts.id, reason))?;
         }

@@ -99,11 +99,20 @@ impl Look<'_> {
     pub(super) fn read(&self, device: &Device, claim: &Arc<File>, flush: bool) -> Result<Content> {
         let record = &self.facts.require_volume()?.record;
         let host = self.subject.host;
-        if device.luks.is_none()
-            && record.luks_uuid().is_some()
-            && let Some(header) = crypt::header_of(host, (claim, &device.path))?
-        {
-            return Ok(Content::Luks(header));
+        if device.luks.is_none() && record.luks_uuid().is_some() {
+            match crypt::header_of(host, (claim, &device.path)) {
+                Ok(Some(header)) => return Ok(Content::Luks(header)),
+                Ok(None) => {}
+                Err(error) if has_failed(&error) => {
+                    // Both copies of a header are in the head, which this reads.
+                    let seen = self.examined(device, claim, Extent::Whole, flush)?;
+                    return match seen.unreadable {
+                        Some(_) => Ok(unnamed(seen)),
+                        None => Err(error),
+                    };
+                }
+                Err(error) => return Err(error),
+            }
         }
         if let Some(made) = &record.made {
             match fs::superblock_of(host, (claim, &device.path)) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Look;
 use crate::fs;
 use crate::lvm;
-use crate::volume::decide::Content;
+use crate::volume::decide::{Content, Help, May, State};
 use crate::volume::subject::Subject;
 
 impl Look<'_> {
@@ -20,9 +20,10 @@ impl Look<'_> {
         let (Some(volume), Some(device)) = (facts.volume(), &facts.device) else {
             return;
         };
+        let state = State::of(volume);
         let spreads_data = volume.spare_disks().is_some();
-        let is_unwell = spreads_data && !volume.health.is_empty();
-        if volume.health.contains("partial") || !is_unreadable && !volume.warned && !is_unwell {
+        let is_unwell = spreads_data && state.may < May::Make;
+        if state.help == Help::Disk || !is_unreadable && !volume.warned && !is_unwell {
             return;
         }
         let mapped = lvm::Mapped::of(device.number);
@@ -53,10 +54,17 @@ impl Look<'_> {
         let Some(known) = self.asker.known() else {
             return lvm::numbers_of_disks(host, id.vg()).ok();
         };
-        let groups = known.groups.iter();
-        let groups = groups.filter(|group| group.name == id.vg().as_str());
-        let disks = groups.flat_map(|group| &group.disks);
-        let numbers = disks.filter_map(|disk| host.kernel.device_number(&disk.path).ok()?);
+        let mut disks = Vec::new();
+        for group in known
+            .groups
+            .iter()
+            .filter(|group| group.name == id.vg().as_str())
+        {
+            disks.extend(&group.disks);
+        }
+        let numbers = disks
+            .iter()
+            .filter_map(|disk| host.kernel.device_number(&disk.path).ok()?);
         Some(numbers.map(|number| number.to_string()).collect())
     }
 

@@ -84,20 +84,19 @@ pub(super) fn largest_block(kernel: &Kernel, fs: FsType) -> Bytes {
         }
         Family::Xfs | Family::Ext => page,
         Family::Btrfs => {
-            let sizes = Path::new("/sys/fs/btrfs/features/supported_sectorsizes");
-            let sizes = kernel.read(sizes).unwrap_or_default();
-            let sizes = sizes
-                .split_whitespace()
-                .filter_map(|size| size.parse().ok());
+            let list = Path::new("/sys/fs/btrfs/features/supported_sectorsizes");
+            let text = kernel.read(list).unwrap_or_default();
+            let sizes = text.split_whitespace().filter_map(|size| size.parse().ok());
             sizes.max().unwrap_or(ANY)
         }
     })
 }
 
 fn is_since_6_12(kernel: &Kernel) -> bool {
-    let release = kernel.read(Path::new("/proc/sys/kernel/osrelease"));
-    let release = release.unwrap_or_default();
-    let mut numbers = release
+    let text = kernel
+        .read(Path::new("/proc/sys/kernel/osrelease"))
+        .unwrap_or_default();
+    let mut numbers = text
         .split(['.', '-'])
         .map_while(|number| number.parse::<u32>().ok());
     let release = numbers.next().zip(numbers.next());

@@ -18,12 +18,12 @@ impl Look<'_> {
     /// sanlock's disk may hang.
     pub fn note_holder(&mut self, limit: Duration) {
         let Subject { host, config, id } = self.subject;
-        let limit = limit.min(config.limits.query);
+        let patience = limit.min(config.limits.query);
         let lock = self
             .facts
             .volume()
             .and_then(|volume| lvm::lock_of(host, volume));
-        let holder = lock.and_then(|lock| lvm::holder(host, id.vg(), &lock, limit));
+        let holder = lock.and_then(|lock| lvm::holder(host, id.vg(), &lock, patience));
         if holder.is_some() {
             self.facts.locks = Some(LeaseState::Elsewhere(holder));
         }

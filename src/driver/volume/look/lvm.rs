@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use super::{Asker, Look};
+use crate::failed_step::in_words;
 use crate::host::Host;
 use crate::lvm::{self, Record, Volume};
 use crate::names::{Bytes, LvId, LvName};
@@ -42,7 +43,10 @@ impl Look<'_> {
         });
         self.facts.origin = self.origin();
         self.facts.larger_device = self.larger_device();
-        // LVM suspends a volume to change it, and answers only after the change. So the volume may be resumed by now.
+        // LVM answers only after a change of the volume has ended. So the volume may be writable or resumed by now.
+        if let (Some(device), Some(uses)) = (&self.facts.device, &mut self.facts.uses) {
+            uses.mounted_read_only_device &= device.is_read_only(kernel);
+        }
         let top = self.facts.top().cloned();
         if let (Some(top), Some(uses)) = (top, &mut self.facts.uses)
             && uses.suspended.is_some()
@@ -77,27 +81,30 @@ impl Look<'_> {
 
     /// Asks LVM for the volume and, unless it is only to be read, for its thin pool.
     fn ask_lvm(&self, wish: &Wish) -> Lvm {
+        self.answer_of_lvm(wish)
+            .unwrap_or_else(|error| Lvm::Silent(in_words(&error)))
+    }
+
+    fn answer_of_lvm(&self, wish: &Wish) -> Result<Lvm> {
         let Subject { host, id, .. } = self.subject;
-        let answer = || -> Result<Lvm> {
-            let volume = match self.find(id)? {
-                lvm::Found::Volume(volume) => volume,
-                lvm::Found::NoVolume => return Ok(Lvm::NoVolume),
-                lvm::Found::Hidden => return Ok(Lvm::Hidden),
-                lvm::Found::NoGroup => return Ok(Lvm::NoGroup),
-            };
-            let pool = volume.pool.as_ref().filter(|_| !wish.read_only);
-            let pool = pool.map(|name| self.see_pool(name, wish));
-            let pool = pool.transpose()?;
-            let suspended = self.facts.uses.as_ref().and_then(|u| u.suspended.as_ref());
-            let unused_table = suspended.is_some_and(|name| *name == id.dm_name())
-                && lvm::has_unused_table(host, id)?;
-            Ok(Lvm::Volume {
-                volume,
-                pool,
-                unused_table,
-            })
+        let volume = match self.find(id)? {
+            lvm::Found::Volume(volume) => volume,
+            lvm::Found::NoVolume => return Ok(Lvm::NoVolume),
+            lvm::Found::Hidden => return Ok(Lvm::Hidden),
+            lvm::Found::NoGroup => return Ok(Lvm::NoGroup),
         };
-        answer().unwrap_or_else(|error| Lvm::Silent(format!("{error:#}")))
+        let pool = match &volume.pool {
+            Some(name) if !wish.read_only => Some(self.see_pool(name, wish)?),
+            Some(_) | None => None,
+        };
+        let suspended = self.facts.uses.as_ref().and_then(|u| u.suspended.as_ref());
+        let unused_table =
+            suspended.is_some_and(|name| *name == id.dm_name()) && lvm::has_unused_table(host, id)?;
+        Ok(Lvm::Volume {
+            volume,
+            pool,
+            unused_table,
+        })
     }
 
     /// Asks LVM for the free space in which the volume is to be created: a group or a thin pool.
@@ -110,7 +117,7 @@ impl Look<'_> {
         match room {
             Ok(Some(room)) => self.facts.room = Some(room),
             Ok(None) => self.facts.lvm = Some(Lvm::NoGroup),
-            Err(error) => self.facts.lvm = Some(Lvm::Silent(format!("{error:#}"))),
+            Err(error) => self.facts.lvm = Some(Lvm::Silent(in_words(&error))),
         }
     }
 

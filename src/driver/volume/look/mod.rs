@@ -11,13 +11,12 @@ mod leases;
 mod lvm;
 mod openers;
 mod openings;
-mod settle;
 mod under_lock;
 mod uses;
 
 pub use self::lvm::larger_device;
 pub use known::{Known, Tables};
-pub use under_lock::{HeldLocks, look_under_lock};
+pub use under_lock::{look_of_call, look_of_person};
 
 use std::cell::Cell;
 use std::fs::File;
@@ -25,13 +24,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 
 use super::job::Job;
 use super::subject::Subject;
+use crate::failed_step::in_words;
 use crate::lvm::Volume;
 use crate::names::{LvId, ObjectName};
-use crate::volume::decide::{Facts, same_name_advice};
+use crate::volume::decide::{Content, Decision, Facts, Level, Wish, decide, same_name_advice};
 use crate::volume::device::Device;
 use crate::volume::kernel_tables::volume_of;
 
@@ -53,8 +53,6 @@ pub enum Asker<'a> {
     Person {
         /// The lists of the command, made before this look.
         known: Option<Known<'a>>,
-        /// Whether the device is not to be read, though the next mount would read it.
-        unread: bool,
     },
 }
 
@@ -68,23 +66,13 @@ impl<'a> Asker<'a> {
 
     fn known(&self) -> Option<Known<'a>> {
         match self {
-            Self::Person { known, .. } => *known,
+            Self::Person { known } => *known,
             Self::Call { .. } | Self::Step => None,
         }
     }
 
     fn is_person(&self) -> bool {
         matches!(self, Self::Person { .. })
-    }
-
-    fn leaves_unread(&self) -> bool {
-        matches!(self, Self::Person { unread: true, .. })
-    }
-
-    fn drop_lists(&mut self) {
-        if let Self::Person { known, .. } = self {
-            *known = None;
-        }
     }
 }
 
@@ -133,11 +121,56 @@ impl<'a> Look<'a> {
         }
     }
 
+    /// Looks level by level, until [`decide`] needs no more facts.
+    pub fn settle(&mut self, wish: &Wish) -> Result<Decision> {
+        self.settle_up_to(Level::Room, wish)
+    }
+
+    /// Like [`Self::settle`], but ends with [`Decision::Look`] if the decision needs a deeper level than `most`, or a
+    /// lock.
+    pub fn settle_up_to(&mut self, most: Level, wish: &Wish) -> Result<Decision> {
+        loop {
+            match decide(&self.facts, wish) {
+                Decision::Look(level) if level <= most => match level {
+                    Level::Uses => self.facts.uses = self.uses()?,
+                    Level::Lvm => self.see_lvm(wish),
+                    // The caller takes the group's lock, and looks at everything again.
+                    Level::Creation => return Ok(Decision::Look(level)),
+                    Level::LeaseState => self.facts.locks = Some(self.locks()),
+                    Level::Openers => self.facts.openers = Some(self.openers(0)?),
+                    Level::Ground => {
+                        self.see_failure();
+                        self.facts.ground = Some(self.ground(wish)?);
+                    }
+                    Level::Content => {
+                        self.facts.content =
+                            Some(self.content().unwrap_or_else(|error| unread(&error)));
+                        self.see_astray();
+                        self.see_stand_in();
+                    }
+                    Level::Decrypted => match self.content_inside() {
+                        Ok(inside) => {
+                            self.facts.decrypted = Some(inside);
+                            self.see_astray();
+                        }
+                        Err(error) => self.facts.content = Some(unread(&error)),
+                    },
+                    Level::Room => self.look_for_room(wish),
+                },
+                decision => return Ok(decision),
+            }
+        }
+    }
+
     /// Gives up the claim, so that a tool can have it: mkfs, e2fsck, mount(8) and cryptsetup open the device
     /// exclusively.
     pub fn release_claim(&mut self) {
         self.claim = None;
     }
+}
+
+fn unread(error: &Error) -> Content {
+    Content::Failed(in_words(error))
 }
 
 /// Fails if kubelet passes another device than this one, as kubelet does if two volumes share a name.
@@ -154,9 +187,11 @@ fn require_same(job: &Job, device: &Device) -> Result<()> {
     if is_same {
         return Ok(());
     }
-    let other = number.and_then(|number| volume_of(host.kernel, number));
-    let other = other.map(|other| other.id).or(LvId::from_device(word));
-    let other = other.map_or_else(|| word.to_owned(), |id| format!("{word} ({id})"));
+    let found = number.and_then(|number| volume_of(host.kernel, number));
+    let other = match found.map(|found| found.id).or(LvId::from_device(word)) {
+        Some(id) => format!("{word} ({id})"),
+        None => word.to_owned(),
+    };
     bail!(
         "kubelet hands on the device {other}, but the options name {}. If the volume of the pod was edited, or another \
          pod of this volume name has just gone, delete the pod and wait until the volume is detached \

@@ -140,14 +140,16 @@ fn counts(host: &Host, of: Option<DeviceNumber>) -> Result<Vec<(DeviceNumber, us
         // Exit code 1 is accepted: a device may vanish while dmsetup asks for all of them.
         None => command.accept(&[0, 1]),
     };
-    let output = host.run(&command);
-    let output = output.context("asking device-mapper who has the device open")?;
+    let output = host
+        .run(&command)
+        .context("asking device-mapper who has the device open")?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let row = |line: &str| {
-        let (number, count) = line.trim().rsplit_once(':')?;
-        Some((number.parse().ok()?, count.parse().ok()?))
-    };
-    Ok(text.lines().filter_map(row).collect())
+    Ok(text.lines().filter_map(count_in).collect())
+}
+
+fn count_in(line: &str) -> Option<(DeviceNumber, usize)> {
+    let (number, count) = line.trim().rsplit_once(':')?;
+    Some((number.parse().ok()?, count.parse().ok()?))
 }
 
 /// Loop devices over block devices, each with its backing device. The kernel gives only the path that was used at
@@ -156,14 +158,14 @@ fn loops_over_devices(kernel: &Kernel) -> Vec<(LoopDevice, DeviceNumber)> {
     let block = Path::new("/sys/block");
     let mut names = kernel.list(block).unwrap_or_default();
     names.retain(|name| name.starts_with("loop"));
-    let over = |name: String| {
+    let found = names.into_iter().filter_map(|name| {
+        let dir = block.join(&name);
         // A loop device without a backing file has no such file.
-        let file = kernel.read(&block.join(&name).join("loop/backing_file"));
-        let file = file.ok()?;
+        let file = kernel.read(&dir.join("loop/backing_file")).ok()?;
         let number = kernel.device_number(Path::new(file.trim_end_matches('\n')));
-        let ro = kernel.read(&block.join(&name).join("ro"));
+        let ro = kernel.read(&dir.join("ro"));
         let writes = ro.map_or(true, |ro| ro.trim_end() == "0");
         Some((LoopDevice { name, writes }, number.ok()??))
-    };
-    names.into_iter().filter_map(over).collect()
+    });
+    found.collect()
 }

@@ -1,149 +1,120 @@
-//! Looks at a volume under its locks, for calls and for commands.
+//! Looks at a volume under its locks: for a call in one function, for a person's command in another.
 //!
 //! | the volume | locks taken | then |
 //! |---|---|---|
 //! | active; by the kernel's tables, nothing is to be done or the call is refused | none, but a person's look takes the volume's | the decision stands |
 //! | active | the volume's | the look begins again, unless a command brings its lists |
-//! | active, and to grow | the group's, too, until LVM has extended the volume | LVM is asked |
-//! | not active | none | LVM is asked whether to activate, create or refuse it |
+//! | active, and to grow | the group's, too, until LVM has extended the volume | the look begins again |
+//! | active, and these locks are held | no more | the look goes on to its decision |
+//! | not active | none | LVM is asked whether to activate, create or refuse it; the caller takes the lock, and keeps it after the activation |
 //! | new: tag `flexvolume.new` | the group's, given up at once: then a killed call's lvcreate has ended | the look begins again |
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use super::{Asker, Look};
-use crate::host::{Kernel, Lock};
-use crate::lvm::Target;
-use crate::names::LvUuid;
+use super::{Asker, Known, Look};
+use crate::host::Lock;
+use crate::lvm::Volume;
 use crate::volume::decide::{Decision, Level, Purpose, Wish};
-use crate::volume::device::Device;
-use crate::volume::lock;
+use crate::volume::job::Job;
+use crate::volume::lock::HeldLocks;
 use crate::volume::subject::Subject;
 
-/// The locks that a call or a command holds.
-#[derive(Default)]
-pub struct HeldLocks {
-    /// `None`: the volume is not active, or needs no lock.
-    pub volume: Option<Lock>,
-    /// The volume to which the lock in [`Self::volume`] belongs.
-    of: Option<LvUuid>,
-    /// The group's lock, held by a call that may create or extend the volume.
-    pub group: Option<Lock>,
-    /// Whether it is certain that the lvcreate of a killed call has ended. Until it ends, it may still wipe the volume.
-    lvcreate_ended: bool,
-}
-
-impl HeldLocks {
-    /// The volume's lock, for a tool that changes the volume to inherit. An error if it is not held.
-    pub fn of_volume(&self) -> Result<&Lock> {
-        let lock = self.volume.as_ref();
-        lock.context("the volume's lock is not held")
-    }
-
-    /// Takes the volume's lock, unless it is held. First gives up all other locks: nobody may wait for a lock while
-    /// holding the group's.
-    pub fn hold_volume(
-        &mut self,
-        kernel: &Kernel,
-        target: Target,
-        patience: Duration,
-    ) -> Result<()> {
-        let (_, uuid) = target;
-        if self.of.as_ref() != Some(uuid) {
-            *self = Self::default();
-            self.volume = Some(lock::hold(kernel, target, patience)?);
-            self.of = Some(uuid.clone());
-        }
-        Ok(())
-    }
-
-    fn lacks_lock_of(&self, device: &Device) -> bool {
-        self.of.as_ref() != Some(&device.lv_uuid)
-    }
-}
-
-/// Looks at a volume until the decision needs no more facts. Waits up to `patience` for each lock that is not held yet,
-/// then looks again. So if a call is to do something with an active volume, the look that decides this has begun under
-/// the volume's lock. `holding` has the locks. Takes no lock if nothing is to be done. Takes none either if the volume
-/// is to be created: then the decision is [`Decision::Look`], and the caller takes the group's lock.
-pub fn look_under_lock<'a>(
-    subject: Subject<'a>,
-    mut asker: Asker<'a>,
-    wish: &Wish,
-    patience: Duration,
-    holding: &mut HeldLocks,
+/// Looks at the volume of a call until the decision needs no more facts. Takes the locks that are needed, and looks
+/// again after the wait. So if the call is to do something with an active volume, the look that decides this has begun
+/// under the volume's lock. `before_activation`: LVM's row from just before this call activated the volume.
+///
+/// Takes no lock if nothing is to be done, or if the volume is not active. If the volume is to be created, the decision
+/// is [`Decision::Look`], and the caller takes the group's lock.
+pub fn look_of_call<'a>(
+    job: &'a Job<'a>,
+    before_activation: Option<&'a Volume>,
+    locks: &mut HeldLocks,
 ) -> Result<(Look<'a>, Decision)> {
-    let kernel = subject.host.kernel;
+    let Subject { host, config, id } = job.subject;
+    let (kernel, patience) = (host.kernel, config.limits.lock);
+    let is_to_grow = matches!(job.wish.purpose, Purpose::Size(_));
+    let asker = Asker::Call {
+        job,
+        before_activation,
+    };
     loop {
-        // Finds the volume's device in the kernel's tables. `None`: the volume is not active.
-        let mut seen = Look::begin(subject, asker);
-        let device = seen.facts.device.clone();
-        if let Some(device) = device.filter(|device| holding.lacks_lock_of(device)) {
-            if let Some(decision) = decided_without_lock(&mut seen, wish)? {
-                return Ok((seen, decision));
+        let mut seen = Look::begin(job.subject, asker);
+        // Without a device, the volume is not active.
+        if let Some(device) = seen.facts.device.clone()
+            && !locks.are_enough(&device, is_to_grow)
+        {
+            let by_tables = seen.settle_up_to(Level::Uses, &job.wish)?;
+            if by_tables.needs_no_lock() {
+                return Ok((seen, by_tables));
             }
-            holding.hold_volume(kernel, device.target(), patience)?;
-            // A call looks at everything again after the wait.
-            if asker.known().is_none() {
-                continue;
-            }
-        }
-        // A person's lists may be old by now. If the device is to be read and is not the volume's any more, the lists
-        // are dropped.
-        let has_lists = asker.known().is_some() && !asker.leaves_unread();
-        if has_lists && is_to_be_read(&mut seen, wish)? && !seen.is_still_its_device() {
-            *holding = HeldLocks::default();
-            asker.drop_lists();
+            locks.hold(kernel, device.target(), is_to_grow, patience)?;
             continue;
         }
-        match with_locks(&mut seen, wish, patience, holding)? {
+        seen.facts.lvcreate_ended = locks.show_end_of_lvcreate();
+        // `Room`, the last level, needs the group's lock. Without it, the look ends one level earlier.
+        let most = match locks.group {
+            Some(_) => Level::Room,
+            None => Level::Decrypted,
+        };
+        match seen.settle_up_to(most, &job.wish)? {
             Decision::Look(Level::Creation) => {
-                drop(lock::hold_group(kernel, subject.id.vg(), patience)?);
-                holding.lvcreate_ended = true;
-                asker.drop_lists();
+                locks.wait_for_lvcreate(kernel, id.vg(), patience)?;
             }
             decision => return Ok((seen, decision)),
         }
     }
 }
 
-/// Decides by the kernel's tables alone. `None`: the call needs a lock or more facts, or a person asks.
-fn decided_without_lock(seen: &mut Look, wish: &Wish) -> Result<Option<Decision>> {
-    if seen.asker.is_person() {
-        return Ok(None);
-    }
-    let decision = seen.settle_up_to(Level::Uses, wish)?;
-    Ok(Some(decision).filter(Decision::needs_no_lock))
-}
-
-/// Whether the decision needs more than the kernel's tables and LVM's answer.
-fn is_to_be_read(seen: &mut Look, wish: &Wish) -> Result<bool> {
-    let decision = seen.settle_up_to(Level::Lvm, wish)?;
-    Ok(matches!(decision, Decision::Look(_)))
-}
-
-/// Decides with the locks that are held. If an active volume is to grow, first takes the group's lock.
-fn with_locks(
-    seen: &mut Look,
+/// Looks at a volume as its next mount would, for a person's command. Takes the volume's lock if the volume is active,
+/// and returns it. Waits up to `patience` for each lock.
+///
+/// `known`: the lists of the command, made before this look. `is_to_be_read`: whether the device is read if the next
+/// mount would read it.
+pub fn look_of_person<'a>(
+    subject: Subject<'a>,
+    mut known: Option<Known<'a>>,
+    is_to_be_read: bool,
     wish: &Wish,
     patience: Duration,
-    holding: &mut HeldLocks,
-) -> Result<Decision> {
-    let (kernel, vg) = (seen.subject.host.kernel, seen.subject.id.vg());
-    let is_to_grow = matches!(wish.purpose, Purpose::Size(_)) && seen.facts.device.is_some();
-    // With the group's lock, nobody else takes the free space between LVM's answer and lvextend.
-    if is_to_grow && holding.group.is_none() {
-        holding.group = Some(lock::hold_group(kernel, vg, patience)?);
-    }
-    seen.facts.lvcreate_ended = holding.lvcreate_ended || holding.group.is_some();
-    let most = if seen.asker.leaves_unread() {
-        Level::Lvm
-    } else if seen.asker.is_person() || holding.group.is_some() {
+) -> Result<(Look<'a>, Decision, Option<Lock>)> {
+    let kernel = subject.host.kernel;
+    let most = if is_to_be_read {
         Level::Room
     } else {
-        // A call looks at the free space only under the group's lock.
-        Level::Decrypted
+        Level::Lvm
     };
-    seen.settle_up_to(most, wish)
+    let mut locks = HeldLocks::default();
+    loop {
+        let mut seen = Look::begin(subject, Asker::Person { known });
+        if let Some(device) = &seen.facts.device
+            && !locks.are_enough(device, false)
+        {
+            locks.hold(kernel, device.target(), false, patience)?;
+            if known.is_none() {
+                continue;
+            }
+        }
+        // The lists may be old by now.
+        if known.is_some() && is_to_be_read && would_read_another(&mut seen, wish)? {
+            locks = HeldLocks::default();
+            known = None;
+            continue;
+        }
+        seen.facts.lvcreate_ended = locks.show_end_of_lvcreate();
+        match seen.settle_up_to(most, wish)? {
+            Decision::Look(Level::Creation) => {
+                locks.wait_for_lvcreate(kernel, subject.id.vg(), patience)?;
+                known = None;
+            }
+            decision => return Ok((seen, decision, locks.volume)),
+        }
+    }
+}
+
+/// Whether the next levels would read the device, and it is not the volume's any more.
+fn would_read_another(seen: &mut Look, wish: &Wish) -> Result<bool> {
+    let decision = seen.settle_up_to(Level::Lvm, wish)?;
+    Ok(matches!(decision, Decision::Look(_)) && !seen.is_still_its_device())
 }

@@ -49,6 +49,7 @@ impl Look<'_> {
             // On a suspended device, a question to the mounted filesystem would hang. So the kernel is asked about the
             // device first.
             suspended: suspended(kernel, top),
+            mounted_read_only_device: !rows.is_empty() && device.is_read_only(kernel),
             ..Uses::default()
         };
         if let Some(job) = self.asker.job() {
@@ -66,11 +67,11 @@ impl Look<'_> {
         let Subject { host, config, .. } = self.subject;
         let kernel = host.kernel;
         let dir = self.asker.job().and_then(|job| job.dir);
-        let own_global = match dir.map(KubeletPath::of) {
+        let id = match dir.map(KubeletPath::of) {
             Some(KubeletPath::Pod { global }) => mounted_at(kernel, &global)?,
             Some(KubeletPath::Global | KubeletPath::Other) | None => None,
         };
-        let own_global = own_global.and_then(|id| table.by_id(id));
+        let own_global = id.and_then(|id| table.by_id(id));
         let mut kubelets = rows.to_vec();
         kubelets.retain(|row| is_kubelets(kernel, table, row, &config.kubelet_dirs));
         let mounts = rows.iter().map(|row| Mounted {
@@ -116,8 +117,10 @@ fn see_places(job: &Job, table: &Table, top: &Device, uses: &mut Uses) -> Result
     };
     let place = KubeletPath::of(dir);
     // The volume's name matters only in attach mode, in which kubelet keeps one mount for each name.
-    let name = job.options.volume_name.as_ref();
-    let name = name.filter(|_| config.attach && place != KubeletPath::Other);
+    let name = match &job.options.volume_name {
+        Some(name) if config.attach && place != KubeletPath::Other => Some(name),
+        Some(_) | None => None,
+    };
     let at = |dir: &Path| -> Result<Option<There>> {
         let id = mounted_at(host.kernel, dir)?;
         Ok(id.and_then(|id| table.by_id(id)).map(|row| {

@@ -116,9 +116,9 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     let text = if is_one {
         in_steps(&report)
     } else {
-        let beside = report.beside_volumes.iter();
-        let beside = beside.map(|finding| line_beside(finding, widest));
-        format!("{}{}\n", beside.collect::<String>(), count(&report))
+        let findings = report.beside_volumes.iter();
+        let lines: String = findings.map(|one| line_beside(one, widest)).collect();
+        format!("{lines}{}\n", count(&report))
     };
     let printed = printed(&report, text, args.json)?;
     Ok(Printed {
@@ -133,7 +133,7 @@ fn chosen(inventory: &Inventory, choice: &Choice, args: &Check, id: &LvId) -> Op
     match inventory.volume(id) {
         Some(volume) if !choice.named.contains(id) => {
             let request = Request {
-                read_only: args.ro || inventory.is_only_read(volume),
+                read_only: args.ro || inventory.request(volume).read_only,
                 ..args.request()
             };
             Checked::of_many(inventory, volume, request)
@@ -145,11 +145,14 @@ fn chosen(inventory: &Inventory, choice: &Choice, args: &Check, id: &LvId) -> Op
 /// The faults of the chosen groups, and of volumes that LVM has lost. If all were chosen, also those of the node.
 fn beside_volumes(inventory: &Inventory, choice: &Choice) -> Vec<Finding> {
     let node = NodeHealth::of_choice(inventory, choice);
-    let groups = inventory.groups.iter();
-    let groups = groups.filter(|group| choice.groups.contains(&group.name));
-    let groups = groups.flat_map(|group| node.group(inventory, group).findings());
-    let all = node.findings().into_iter().chain(groups);
-    all.filter(Finding::is_unwell).collect()
+    let mut all = node.findings();
+    for group in &inventory.groups {
+        if choice.groups.contains(&group.name) {
+            all.extend(node.group(inventory, group).findings());
+        }
+    }
+    all.retain(Finding::is_unwell);
+    all
 }
 
 impl Check {

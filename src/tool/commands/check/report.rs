@@ -6,8 +6,10 @@ use serde::Serialize;
 
 use crate::commands::survey::{Choice, Finding, Health, Inventory, OK, Outcome, Request, Verdict};
 use crate::output::{indented, width};
+use driver::host::own_name;
 use driver::lvm::Volume;
 use driver::names::LvId;
+use driver::volume::Reason;
 
 #[derive(Default, Serialize)]
 pub struct CheckReport {
@@ -54,7 +56,11 @@ impl Checked {
     pub fn named(inventory: &Inventory, id: &LvId, request: Request) -> Self {
         let listed = inventory.volume(id);
         let of_many = listed.and_then(|volume| Self::of_many(inventory, volume, request));
-        let unlisted = || Self::unlisted(inventory.verdict(id, request).0);
+        let unlisted = || {
+            let mut verdict = inventory.verdict(id, request).0;
+            verdict.steps.extend(unknown_size(&verdict));
+            Self::unlisted(verdict)
+        };
         Self {
             counts: true,
             ..of_many.unwrap_or_else(unlisted)
@@ -124,6 +130,15 @@ impl CheckReport {
     }
 }
 
+/// How to check with the `size` that a pod asks for, if the volume is refused for want of one.
+fn unknown_size(verdict: &Verdict) -> Option<String> {
+    let id = matches!(verdict.refusal(), Some(Reason::NoSize)).then_some(&verdict.id)?;
+    Some(format!(
+        "the `size` that a pod asks for is not known here: `{} check {id} -o size=10g` checks with one",
+        own_name()
+    ))
+}
+
 /// Each volume with its facts, the steps of its mount and the result.
 pub fn in_steps(report: &CheckReport) -> String {
     let mut text = String::new();
@@ -146,9 +161,10 @@ pub fn in_steps(report: &CheckReport) -> String {
     }
     let faults = report.volumes.iter().flat_map(|one| &one.faults);
     for finding in faults.chain(&report.beside_volumes) {
-        let command = finding.command.iter();
-        let command = command.map(|command| format!("; run `{command}`"));
-        let line = format!("unwell: {}{}", finding.finding, command.collect::<String>());
+        let mut line = format!("unwell: {}", finding.finding);
+        if let Some(command) = &finding.command {
+            let _ = write!(line, "; run `{command}`");
+        }
         text.push_str(&indented(&line, 2, width()));
     }
     text

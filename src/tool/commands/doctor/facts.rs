@@ -52,9 +52,10 @@ impl NodeFacts {
         let plugin_dir = own_dir.as_deref().and_then(Path::parent);
         let names = TOOLS.iter().map(|tool| tool.name);
         let (there, missing): (Vec<_>, _) = names.partition(|tool| host.tools.has(tool));
-        let distrusted = there.into_iter();
-        let distrusted =
-            distrusted.filter_map(|tool| Some((tool, host.tools.lacks(tool)?.to_string())));
+        let distrusted = there
+            .into_iter()
+            .filter_map(|tool| Some((tool, host.tools.lacks(tool)?.to_string())))
+            .collect();
         let lvm = lvm(lock_problem.is_none() && loaded.problem.is_none());
         Self {
             config: config.clone(),
@@ -65,7 +66,7 @@ impl NodeFacts {
             plugin_dir: plugin_dir.map(Path::to_owned),
             plugin_dir_problem: plugin_dir.and_then(|dir| require_roots(dir).err()),
             kubelets: kubelet::running(host.kernel),
-            distrusted_tools: distrusted.collect(),
+            distrusted_tools: distrusted,
             missing_tools: BTreeSet::from_iter(missing),
             lvm: lvm.map_err(|error| format!("{error:#}")),
             lock_problem,
@@ -121,12 +122,15 @@ impl LvmFacts {
         let volumes = inventory.volumes.iter().map(look).collect();
         let node = NodeHealth::of(inventory);
         // Groups with other names are left out, since no pod can name them.
-        let named = inventory.groups.iter();
-        let named = named.filter(|group| VgName::parse(&group.name).is_ok());
-        let groups = named.map(|group| node.group(inventory, group));
+        let groups = inventory
+            .groups
+            .iter()
+            .filter(|group| VgName::parse(&group.name).is_ok())
+            .map(|group| node.group(inventory, group))
+            .collect();
         Self {
             volumes,
-            groups: groups.collect(),
+            groups,
             node,
         }
     }

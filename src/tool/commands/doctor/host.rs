@@ -75,8 +75,8 @@ pub fn tools(facts: &NodeFacts) -> Vec<Finding> {
         found.push(all_missing(&needed));
     } else if found.is_empty() {
         let all = TOOLS.iter().filter(|tool| matches!(tool.need, Need::All));
-        let all = all.map(|tool| tool.name).collect::<Vec<_>>();
-        found.push(Finding::ok("tools", all.join(", ")));
+        let names: Vec<&str> = all.map(|tool| tool.name).collect();
+        found.push(Finding::ok("tools", names.join(", ")));
     }
     found.extend(others.into_iter().filter_map(|tool| {
         let severity = tool.need.severity(facts)?;
@@ -90,8 +90,8 @@ pub fn tools(facts: &NodeFacts) -> Vec<Finding> {
 /// One finding for all missing tools that every node needs.
 fn all_missing(tools: &[&Tool]) -> Finding {
     let names: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
-    let packages: BTreeSet<&str> = tools.iter().map(|tool| tool.package).collect();
-    let packages = packages.into_iter().collect::<Vec<_>>();
+    let sorted: BTreeSet<&str> = tools.iter().map(|tool| tool.package).collect();
+    let packages = Vec::from_iter(sorted);
     let (names, packages) = (names.join(", "), packages.join(", "));
     let finding = format!("{names} not found in tool_dirs: install {packages}");
     Finding::failed("tools", finding)

@@ -43,11 +43,11 @@ pub fn run(host: &Host, config: &Loaded, json: bool, quiet: bool) -> Result<Prin
     let facts = NodeFacts::ask(host, config, |is_mountable| {
         LvmFacts::ask(host, config, is_mountable)
     });
-    let mut findings = findings(&facts);
+    let mut found = findings(&facts);
     if quiet {
-        findings.keep_unwell();
+        found.keep_unwell();
     }
-    findings.printed(json, output::width())
+    found.printed(json, output::width())
 }
 
 /// All findings about a node.

@@ -52,8 +52,9 @@ fn of_journal(host: &Host, config: &Config, oldest: u64) -> Result<Vec<Call>> {
     } else {
         "use sudo, or be in a group that may read it, such as systemd-journal"
     };
-    let asking = || format!("asking the journal ({help})");
-    let output = host.run(&command).with_context(asking)?;
+    let output = host
+        .run(&command)
+        .with_context(|| format!("asking the journal ({help})"))?;
     if output.stdout.is_empty() {
         require_a_journal(host, config)?;
     }

@@ -145,10 +145,13 @@ impl<'a> Devices<'a> {
 
 /// The type of the filesystem: as it is mounted, or else as it is recorded, or else as it was seen.
 fn fs_of(volume: &Volume, mounts: &[&Row], facts: Option<&Facts>) -> Option<String> {
-    let mounted = mounts.first().map(|row| row.fs_type.shown().to_string());
-    let recorded = || Some(volume.record.made.as_ref()?.fs.clone());
-    let seen = || kind(facts?.content.as_ref()?);
-    mounted.or_else(recorded).or_else(seen)
+    if let Some(row) = mounts.first() {
+        return Some(row.fs_type.shown().to_string());
+    }
+    match &volume.record.made {
+        Some(made) => Some(made.fs.clone()),
+        None => kind(facts?.content.as_ref()?),
+    }
 }
 
 /// Whether the worst that is wrong with the volume is a failure, not only a warning.

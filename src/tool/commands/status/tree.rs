@@ -168,9 +168,11 @@ fn level_of_luks(encrypted: &Encrypted) -> String {
 fn fill(volume: &Volume) -> String {
     let is_filled = volume.is_pool() || volume.is_thick_snapshot();
     let word = if is_filled { "filled" } else { "allotted" };
-    let parts = volume.filled_to(0);
-    let parts = parts.map(|(what, percent)| format!(", {what} {percent:.1} % {word}"));
-    parts.collect()
+    let mut text = String::new();
+    for (what, percent) in volume.filled_to(0) {
+        let _ = write!(text, ", {what} {percent:.1} % {word}");
+    }
+    text
 }
 
 /// The content of the volume: its filesystem, or other content.

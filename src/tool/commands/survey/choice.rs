@@ -84,21 +84,23 @@ impl Inventory<'_> {
     fn of_path(&self, word: &str) -> Result<LvId> {
         let kernel = self.host.kernel;
         let path = std::path::absolute(word).unwrap_or_else(|_| PathBuf::from(word));
-        let number = kernel.device_number(&path);
-        let number = number.with_context(|| format!("looking at {word}"))?;
-        if number.is_none()
+        let own = kernel
+            .device_number(&path)
+            .with_context(|| format!("looking at {word}"))?;
+        if own.is_none()
             && let Some(id) = LvId::from_device(word)
         {
             return Ok(id);
         }
-        let number = if let Some(number) = number {
-            number
+        let number = if let Some(own) = own {
+            own
         } else {
-            let mount = kernel.mount_id(&path);
-            let mount = mount.with_context(|| format!("looking at {word}"))?;
+            let mount = kernel
+                .mount_id(&path)
+                .with_context(|| format!("looking at {word}"))?;
             let row = self.tables.mounts.by_id(mount);
-            let row = row.with_context(|| format!("{word} is on no mount of this host"))?;
-            row.block_device()
+            row.with_context(|| format!("{word} is on no mount of this host"))?
+                .block_device()
         };
         match volume_of(kernel, number) {
             Some(device) => Ok(device.id),
@@ -109,9 +111,8 @@ impl Inventory<'_> {
     /// The volumes with a name: VG/LV, a pod's name, kubelet's name of a volume, or LV alone. If the word names a
     /// volume of LVM and a pod, the volume is chosen. If it has a `/`, `notes` says which of the two was chosen.
     fn called(&self, word: &str, notes: &mut String) -> Result<Vec<LvId>> {
-        let known = |id: &LvId| id.to_string() == word || id.lv().as_str() == word;
         let ids = self.volumes.iter().map(|volume| &volume.id);
-        let listed: BTreeSet<LvId> = ids.filter(|id| known(id)).cloned().collect();
+        let listed: BTreeSet<LvId> = ids.filter(|id| has_name(id, word)).cloned().collect();
         let (vg, lv) = word.split_once('/').unzip();
         if !listed.is_empty() && vg.is_none() {
             return Ok(listed.into_iter().collect());
@@ -120,9 +121,11 @@ impl Inventory<'_> {
         if !listed.is_empty() {
             if !of_pod.is_subset(&listed) {
                 let names: Vec<String> = of_pod.iter().map(LvId::to_string).collect();
-                let names = names.join(", ");
-                let note = "was taken for the volume; the pod of this name has";
-                let _ = writeln!(notes, "{}", folded(&format!("{word} {note} {names}")));
+                let note = format!(
+                    "{word} was taken for the volume; the pod of this name has {}",
+                    names.join(", ")
+                );
+                let _ = writeln!(notes, "{}", folded(&note));
             }
             return Ok(listed.into_iter().collect());
         }
@@ -150,8 +153,10 @@ impl Inventory<'_> {
     fn not_here(&self, word: &str) -> String {
         let mut names: Vec<&str> = self.groups.iter().map(|group| &*group.name).collect();
         names.extend(self.volumes.iter().map(|volume| volume.id.lv().as_str()));
-        let hint = nearest(word, &names);
-        let hint = hint.map_or_else(String::new, |name| format!(" (did you mean {name}?)"));
+        let hint = match nearest(word, &names) {
+            Some(name) => format!(" (did you mean {name}?)"),
+            None => String::new(),
+        };
         format!(
             "{word:?} is not on this node: neither a volume group, nor a volume, nor a pod with a mounted volume or a \
              call in the log{hint}; see `vgs`, `lvs`, `{} status`",
@@ -179,10 +184,11 @@ impl Inventory<'_> {
     /// Whether a mount belongs to the pod `word`, or has `word` as kubelet's name of the volume.
     fn is_called(&self, row: &Row, word: &str) -> bool {
         let at = &row.mount_point;
-        let is_pods = || uid_of(at).is_some_and(|uid| self.pods.is_called(uid, word));
-        let is_a_volume = || !matches!(KubeletPath::of(at), KubeletPath::Other);
-        let last = || at.file_name().is_some_and(|name| *name == *word);
-        is_pods() || (last() && is_a_volume())
+        if uid_of(at).is_some_and(|uid| self.pods.is_called(uid, word)) {
+            return true;
+        }
+        let is_named = at.file_name().is_some_and(|name| *name == *word);
+        is_named && !matches!(KubeletPath::of(at), KubeletPath::Other)
     }
 
     /// Why LVM does not list a chosen volume, a line for each. Fails with these lines if it lists none, and no group
@@ -216,4 +222,9 @@ impl Inventory<'_> {
             "this node has no volume group {vg}{others}; see `vgs`, `pvs`. If {id} is a pod: {NO_POD}"
         )
     }
+}
+
+/// Whether a word is the name of this volume: VG/LV, or LV alone.
+fn has_name(id: &LvId, word: &str) -> bool {
+    id.to_string() == word || id.lv().as_str() == word
 }

@@ -1,6 +1,6 @@
 //! The faults of a volume, a pool or a snapshot: a function for each, with what is wrong and which command helps.
 
-use std::path::PathBuf;
+use std::fmt::Write;
 
 use super::finding::Finding;
 use super::health::Health;
@@ -84,25 +84,26 @@ impl Health {
     }
 
     fn filesystem_failed(&self) -> Option<Finding> {
-        let finding = self.failed_filesystem.as_ref()?.message(&self.volume.id);
-        let finding = Finding::failed("filesystem-errors", finding).word("filesystem errors");
-        let finding = finding.why("pods cannot rely on what they write there");
-        Some(finding.run("dmesg"))
+        let text = self.failed_filesystem.as_ref()?.message(&self.volume.id);
+        let finding = Finding::failed("filesystem-errors", text).word("filesystem errors");
+        let why = "pods cannot rely on what they write there";
+        Some(finding.why(why).run("dmesg"))
     }
 
     fn errors(&self) -> Option<Finding> {
-        let finding = "the kernel met errors in its filesystem";
-        let finding = Finding::warning("filesystem-errors", finding).word("filesystem errors");
-        let finding = finding.why("the next mount checks it, and fails if that needs a decision");
+        let text = "the kernel met errors in its filesystem";
+        let finding = Finding::warning("filesystem-errors", text).word("filesystem errors");
+        let why = "the next mount checks it, and fails if that needs a decision";
         let command = format!("{} check {}; dmesg", own_name(), self.volume.id);
-        (self.has_errors && self.failed_filesystem.is_none()).then(|| finding.run(command))
+        (self.has_errors && self.failed_filesystem.is_none()).then(|| finding.why(why).run(command))
     }
 
     fn node(&self) -> Option<Finding> {
         let id = &self.volume.id;
-        let finding = format!("active, but {} is missing", id.device().shown());
-        let finding = Finding::failed("device-node", finding).word("no device node");
-        let finding = finding.why("it cannot be mounted");
+        let text = format!("active, but {} is missing", id.device().shown());
+        let finding = Finding::failed("device-node", text)
+            .word("no device node")
+            .why("it cannot be mounted");
         self.lacks_node
             .then(|| finding.run(format!("vgmknodes {}", id.vg())))
     }
@@ -141,25 +142,27 @@ impl Health {
         } else {
             String::new()
         };
-        let finding = Finding::warning("pool-full", findings.join(". ")).word("full");
-        let finding = finding.why("its volumes run full with it");
+        let finding = Finding::warning("pool-full", findings.join(". "))
+            .word("full")
+            .why("its volumes run full with it");
         Some(finding.run(format!("{first}{}", commands.join(" && "))))
     }
 
     fn in_full_pool(&self) -> Option<Finding> {
         let pool = self.pool.as_ref()?;
-        let finding = format!("its thin pool {} is nearly full", pool.id);
-        let finding = Finding::warning("pool-full", finding).word("pool full");
+        let text = format!("its thin pool {} is nearly full", pool.id);
+        let finding = Finding::warning("pool-full", text).word("pool full");
         pool.runs_out_at(self.limit).then_some(finding)
     }
 
     fn without_space(&self) -> Option<Finding> {
-        let (finding, word) = match self.ran_out_of? {
+        let (text, word) = match self.ran_out_of? {
             Lack::Space => ("its filesystem is full", "filesystem full"),
             Lack::Inodes => ("no inode is left in its filesystem", "no inodes"),
         };
-        let finding = Finding::warning("filesystem-full", finding).word(word);
-        let finding = finding.why("pods cannot create files in it: delete files, or grow it");
+        let finding = Finding::warning("filesystem-full", text)
+            .word(word)
+            .why("pods cannot create files in it: delete files, or grow it");
         // An ext gets more inodes when it grows: mke2fs(8), -i.
         let id = &self.volume.id;
         Some(finding.run(match &self.btrfs_at {
@@ -176,15 +179,16 @@ impl Health {
     /// says what helps.
     fn snapshot_full(&self) -> Option<Finding> {
         let percent = nearly_lost(&self.volume)?;
-        let finding = format!("the snapshot is {percent:.0} % full");
-        let finding = Finding::warning("snapshot-full", finding).word("nearly full");
-        let finding = finding.why("a snapshot that is full is lost");
+        let text = format!("the snapshot is {percent:.0} % full");
+        let finding = Finding::warning("snapshot-full", text)
+            .word("nearly full")
+            .why("a snapshot that is full is lost");
         Some(finding.run(format!("lvextend --extents +20%ORIGIN {}", self.volume.id)))
     }
 
     fn kept_from_others(&self) -> Option<Finding> {
-        let finding = "active here, and nothing uses it";
-        let finding = Finding::warning("kept-from-others", finding).word("kept from others");
+        let text = "active here, and nothing uses it";
+        let finding = Finding::warning("kept-from-others", text).word("kept from others");
         let why = "no other node can have it; only a pod that is just starting needs it so";
         let command = format!("lvchange -an {}", self.volume.id);
         self.is_kept_idle.then(|| finding.why(why).run(command))
@@ -193,21 +197,24 @@ impl Health {
     /// The fault that a volume has several global mounts. An older driver made one for each of two `PersistentVolume`s.
     fn two_globals(&self) -> Option<Finding> {
         let (first, more) = self.globals.split_first()?;
-        let finding = "kubelet has it mounted for all pods under two names";
-        let finding = Finding::warning("two-global-mounts", finding).word("two global mounts");
-        let finding = finding.why("kubelet unmounts neither, and does not detach it");
+        let text = "kubelet has it mounted for all pods under two names";
+        let finding = Finding::warning("two-global-mounts", text)
+            .word("two global mounts")
+            .why("kubelet unmounts neither, and does not detach it");
         let me = own_name();
-        let one = |at: &PathBuf| format!("{me} unmountdevice {}", at.quoted());
-        let more = more.iter().map(|at| format!(" && {}", one(at)));
-        Some(finding.run(format!("{}{}", one(first), more.collect::<String>())))
+        let mut command = format!("{me} unmountdevice {}", first.quoted());
+        for at in more {
+            let _ = write!(command, " && {me} unmountdevice {}", at.quoted());
+        }
+        Some(finding.run(command))
     }
 
     /// The fault that a global mount serves no pod. If kubelet restarts between the ends of the pods of two
     /// `PersistentVolume`s of one volume, it forgets the global mount of the first.
     fn unused_global(&self) -> Option<Finding> {
         let at = self.unused_global.as_ref()?;
-        let finding = "mounted for all pods of this node, and no pod has it";
-        let finding = Finding::warning("unused-global-mount", finding).word("unused mount");
+        let text = "mounted for all pods of this node, and no pod has it";
+        let finding = Finding::warning("unused-global-mount", text).word("unused mount");
         let why = "kubelet may have forgotten this mount; only a pod that is just starting or ending needs it";
         let command = format!("{} unmountdevice {}", own_name(), at.quoted());
         Some(finding.why(why).run(command))

@@ -49,8 +49,9 @@ impl GroupHealth {
         all.extend(self.missing());
         all.extend(self.short());
         all.extend(self.metadata());
-        let all = all.into_iter().map(|one: Finding| one.on(&self.group.name));
-        all.collect()
+        all.into_iter()
+            .map(|one: Finding| one.on(&self.group.name))
+            .collect()
     }
 
     /// The worst fault in one word, or `ok`.
@@ -61,16 +62,19 @@ impl GroupHealth {
 
     fn twins(&self) -> Option<Finding> {
         let vg = &self.group.name;
-        let finding = Finding::failed("duplicate-groups", lvm::twins(vg, self.twins));
-        let finding = finding.word(format!("{} of this name", self.twins));
-        (self.twins > 1).then(|| finding.run(format!("vgrename UUID {vg}-2")))
+        (self.twins > 1).then(|| {
+            Finding::failed("duplicate-groups", lvm::twins(vg, self.twins))
+                .word(format!("{} of this name", self.twins))
+                .run(format!("vgrename UUID {vg}-2"))
+        })
     }
 
     fn kept_away(&self) -> Option<Finding> {
         let vg = &self.group.name;
         if self.group.exported {
-            let finding = Finding::warning("groups", lvm::exported(vg)).word("exported");
-            let finding = finding.run(format!("vgimport {vg}"));
+            let finding = Finding::warning("groups", lvm::exported(vg))
+                .word("exported")
+                .run(format!("vgimport {vg}"));
             // An exported group may be meant for another host. So it is a fault only if pods of this host are to use
             // the group.
             return Some(finding.noted_unless(self.is_ours));
@@ -82,27 +86,29 @@ impl GroupHealth {
     fn duplicate_disks(&self) -> impl Iterator<Item = Finding> {
         self.with(Fault::Duplicate).map(|disk| {
             let (vg, path) = (&self.group.name, disk.path.shown());
-            let finding =
-                format!("{path} says that it is a disk of this group, and so does another");
-            let finding = Finding::failed("duplicate-disks", finding).word("duplicate disk");
+            let text = format!("{path} says that it is a disk of this group, and so does another");
             // Not even LVM knows which of the two is the copy.
-            let finding = finding.why(format!(
+            let why = format!(
                 "until that is mended, LVM neither activates nor changes a volume of the group. For the disk that is the \
                  copy, run `vgimportclone --basevgname {vg}-2 DISK`; of two paths to one disk, leave one out by `filter` \
                  in lvm.conf"
-            ));
-            finding.run("lsblk -o NAME,SIZE,SERIAL,WWN")
+            );
+            Finding::failed("duplicate-disks", text)
+                .word("duplicate disk")
+                .why(why)
+                .run("lsblk -o NAME,SIZE,SERIAL,WWN")
         })
     }
 
     fn returned(&self) -> impl Iterator<Item = Finding> {
         self.with(Fault::Returned).map(|disk| {
             let (vg, path) = (&self.group.name, disk.path.shown());
-            let finding = format!("{path} is back, and LVM still takes it for missing");
-            let finding = Finding::failed("missing-disks", finding).word("1 disk missing");
-            let finding = finding.why("the group was changed without it");
-            let path = disk.path.quoted();
-            finding.run(format!("vgextend --restoremissing {vg} {path}"))
+            let text = format!("{path} is back, and LVM still takes it for missing");
+            let command = format!("vgextend --restoremissing {vg} {}", disk.path.quoted());
+            Finding::failed("missing-disks", text)
+                .word("1 disk missing")
+                .why("the group was changed without it")
+                .run(command)
         })
     }
 
@@ -112,25 +118,25 @@ impl GroupHealth {
         // LVM lists all missing disks as one, so the group's own count is used.
         let seen = u64::try_from(self.with(Fault::Missing).count()).unwrap_or_default();
         let number = self.group.missing.saturating_sub(returned).max(seen);
-        let finding = match number {
+        let text = match number {
             0 => return None,
             1 => "a disk is missing".to_owned(),
             more => format!("{more} disks are missing"),
         };
-        let number = usize::try_from(number).unwrap_or(usize::MAX);
-        let finding = Finding::failed("missing-disks", finding);
-        let finding = finding.word(format!("{} missing", counted(number, "disk")));
-        let finding = finding.why(format!(
+        let disks = counted(usize::try_from(number).unwrap_or(usize::MAX), "disk");
+        let why = format!(
             "volumes on it cannot be activated, unless they are RAID or mirrored. Let LVM look at it if a filter of \
              lvm.conf or lvmdevices hides it, or bring it back. If it is lost, run `lvconvert --repair` for each RAID \
              volume, and for the RAID below a pool instead of the pool (POOL_tdata, POOL_tmeta); for each other volume \
              do what `{} check {vg}` says, and `lvremove` what is to be restored from a backup; and then run \
              `vgreduce --removemissing {vg}`",
             own_name()
-        ));
-        Some(finding.run(format!(
+        );
+        let command = format!(
             "pvs -o pv_name,vg_name,pv_uuid,pv_missing; lsblk -o NAME,FSTYPE,UUID; lvs -a -o +devices {vg}; dmesg"
-        )))
+        );
+        let finding = Finding::failed("missing-disks", text).word(format!("{disks} missing"));
+        Some(finding.why(why).run(command))
     }
 
     /// A finding for each disk that is smaller than LVM's metadata says.
@@ -138,13 +144,13 @@ impl GroupHealth {
         let short = self.group.disks.iter().filter(|disk| disk.is_short());
         short.map(|disk| {
             let (path, size, end) = (disk.path.shown(), disk.size.rounded(), disk.end().rounded());
-            let finding = format!("{path} has {size}, and LVM's metadata counts with {end} of it");
-            let finding = Finding::failed("missing-disks", finding).word("1 disk too small");
-            let finding = finding.why(
-                "its free space counts nothing, and no volume on it grows; LVM refuses the command if a volume has \
-                 extents that are not there",
-            );
-            finding.run(format!("pvresize {path}"))
+            let text = format!("{path} has {size}, and LVM's metadata counts with {end} of it");
+            let why = "its free space counts nothing, and no volume on it grows; LVM refuses the command if a volume \
+                       has extents that are not there";
+            Finding::failed("missing-disks", text)
+                .word("1 disk too small")
+                .why(why)
+                .run(format!("pvresize {path}"))
         })
     }
 
@@ -152,10 +158,10 @@ impl GroupHealth {
     /// snapshot.
     fn metadata(&self) -> Option<Finding> {
         let (vg, free) = (&self.group.name, self.group.metadata_free.rounded());
-        let finding = Finding::warning("room", format!("LVM has {free} left for its metadata"));
-        let finding = finding.word(format!("{free} for metadata"));
-        let finding = finding.why("without room no volume is formatted, created or grown");
-        let finding = finding.run(format!("vgs -o +vg_mda_size,vg_mda_free {vg}"));
+        let finding = Finding::warning("room", format!("LVM has {free} left for its metadata"))
+            .word(format!("{free} for metadata"))
+            .why("without room no volume is formatted, created or grown")
+            .run(format!("vgs -o +vg_mda_size,vg_mda_free {vg}"));
         // LVM keeps two versions of the metadata in the area, so each has half of it. Less than a tenth of that half is
         // left.
         let is_filling = self.group.metadata_free.get() < self.group.metadata_size.get() / 20;

@@ -17,7 +17,7 @@ use crate::commands::log;
 use driver::config::{Config, Loaded};
 use driver::crypt;
 use driver::host::{DeviceNumber, Host, Lack, Space};
-use driver::lvm::{self, Group, GroupLeases, KeptAway, LeaseState, Listed, Volume};
+use driver::lvm::{self, Group, GroupLeases, KeptAway, LeaseState, Listed, ReadOnlyBy, Volume};
 use driver::mount::{KubeletPath, Row, is_kubelets};
 use driver::names::{LvId, VgName};
 use driver::volume::{
@@ -66,9 +66,12 @@ impl<'a> Inventory<'a> {
             let _ = lvm::see_promised(host, volume, config.thin_pool_limit);
         }
         let asked = began.elapsed();
-        let devices = volumes.iter().filter(|volume| !volume.is_pool());
-        let devices = devices.filter_map(|volume| Device::find(host.kernel, &volume.id).ok()?);
-        let devices = devices.map(|device| (device.id.clone(), device)).collect();
+        let devices = volumes
+            .iter()
+            .filter(|volume| !volume.is_pool())
+            .filter_map(|volume| Device::find(host.kernel, &volume.id).ok()?)
+            .map(|device| (device.id.clone(), device))
+            .collect();
         Ok(Self {
             host,
             config,
@@ -181,9 +184,10 @@ impl<'a> Inventory<'a> {
     pub fn unused_global(&self, volume: &Volume) -> Option<PathBuf> {
         let rows = self.mounts_of(volume);
         let first = rows.first()?;
-        let is_only = |row: &&Row| self.tables.mounts.are_at_one_place(first, row);
+        let table = &self.tables.mounts;
         let is_global = self.is_pods(first) && KubeletPath::of(&first.mount_point).is_global();
-        (is_global && rows.iter().all(is_only)).then(|| first.mount_point.clone())
+        let is_only = rows.iter().all(|row| table.are_at_one_place(first, row));
+        (is_global && is_only).then(|| first.mount_point.clone())
     }
 
     /// The global mounts of a volume that kubelet will never unmount. Empty if the volume has only one: kubelet
@@ -225,10 +229,14 @@ impl<'a> Inventory<'a> {
     }
 
     /// The space of the mounted filesystem. The caller makes sure that the device is not suspended: the answer could
-    /// wait for the device.
+    /// wait for the device. `None` also if the filesystem says that it is larger than its only device: its superblock
+    /// is overwritten, or the volume was reduced, so the numbers say nothing.
     pub fn space(&self, device: &Device) -> Option<Space> {
+        let kernel = self.host.kernel;
         let row = *self.mounts(device).first()?;
-        self.host.kernel.space(&row.mount_point, row.id).ok()
+        let size = self.top(device).size(kernel).ok()?;
+        let space = kernel.space(&row.mount_point, row.id).ok()?;
+        (space.bytes <= size.get() || row.disks.len() > 1).then_some(space)
     }
 
     /// What the filesystem has run out of, if pods may write to it.
@@ -243,11 +251,13 @@ impl<'a> Inventory<'a> {
         !mounts.is_empty() && mounts.iter().all(|row| row.is_mount_read_only())
     }
 
-    /// What the next mount is assumed to ask for: only reading, if all present mounts of the volume are read-only. So
-    /// it is no fault if such a volume cannot be written.
+    /// What the next mount is assumed to ask for: only reading, if all present mounts of the volume are read-only, or if
+    /// thin volumes have it as their external origin, which LVM keeps read-only. So it is no fault if such a volume
+    /// cannot be written.
     pub fn request(&self, volume: &Volume) -> Request<'static> {
+        let is_origin = volume.read_only_by() == ReadOnlyBy::Origin;
         Request {
-            read_only: self.is_only_read(volume),
+            read_only: is_origin || self.is_only_read(volume),
             ..Request::default()
         }
     }
@@ -289,13 +299,9 @@ impl<'a> Inventory<'a> {
         match self.see(id, request) {
             Ok(seen) => {
                 let (host, config) = (self.host, self.config);
-                let SeenVolume {
-                    facts,
-                    decision,
-                    lock,
-                } = seen;
+                let (facts, decision) = (seen.facts, seen.decision);
                 // e2fsck may take long, and calls would wait for the lock.
-                drop(lock);
+                drop(seen.lock);
                 let written = || facts.top().and_then(|device| device.written(host.kernel));
                 let before = written();
                 let subject = Subject { host, config, id };
@@ -330,8 +336,10 @@ impl<'a> Inventory<'a> {
     /// Whether the log has a call about the volume. A log that cannot be read counts as empty: the command `log`
     /// reports that.
     fn has_call(&self, id: &LvId) -> bool {
-        let read = || log::volumes(self.host, self.config).unwrap_or_default();
-        self.called.get_or_init(read).contains(&id.to_string())
+        let called = self
+            .called
+            .get_or_init(|| log::volumes(self.host, self.config).unwrap_or_default());
+        called.contains(&id.to_string())
     }
 
     /// The state of a mounted volume's lock, if its group is shared. Asks once for each group.
@@ -343,8 +351,8 @@ impl<'a> Inventory<'a> {
         }
         let (host, vg) = (self.host, volume.id.vg());
         let mut leases = self.leases.borrow_mut();
-        let ask = || GroupLeases::ask(host, vg, host.limits.query);
-        let its = leases.entry(vg.clone()).or_insert_with(ask);
+        let entry = leases.entry(vg.clone());
+        let its = entry.or_insert_with(|| GroupLeases::ask(host, vg, host.limits.query));
         Some(its.of(Some(lock)))
     }
 

@@ -8,9 +8,7 @@ use anyhow::Result;
 use driver::host::Lock;
 use driver::names::FsType;
 use driver::options::Options;
-use driver::volume::{
-    Asker, Decision, Facts, HeldLocks, Known, Reason, Subject, Wish, look_under_lock,
-};
+use driver::volume::{Decision, Facts, Known, Reason, Subject, Wish, look_of_person};
 
 /// How long to wait until sanlock says which node has a volume. sanlock's disk may hang.
 const HOLDER: Duration = Duration::from_secs(5);
@@ -44,13 +42,8 @@ pub struct SeenVolume {
 /// Looks at a volume as the next mount does, under the volume's lock. Changes nothing.
 pub fn look(subject: Subject, known: Option<Known>, request: Request) -> Result<SeenVolume> {
     let wish = wish(subject, request);
-    let asker = Asker::Person {
-        known,
-        unread: request.unread,
-    };
-    let mut holding = HeldLocks::default();
-    let (mut seen, mut decision) =
-        look_under_lock(subject, asker, &wish, request.patience, &mut holding)?;
+    let (mut seen, mut decision, lock) =
+        look_of_person(subject, known, !request.unread, &wish, request.patience)?;
     let is_shared = seen.facts.volume().is_some_and(|v| v.lock.is_some());
     if decision == Decision::Activate && is_shared && !request.unread {
         seen.note_holder(HOLDER);
@@ -70,7 +63,7 @@ pub fn look(subject: Subject, known: Option<Known>, request: Request) -> Result<
     Ok(SeenVolume {
         facts: seen.facts,
         decision,
-        lock: holding.volume,
+        lock,
     })
 }
 

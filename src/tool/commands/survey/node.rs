@@ -34,11 +34,12 @@ impl NodeHealth {
         let kept_away = inventory.kept_away();
         let hidden = kept_away
             .iter()
-            .filter(|kept| !inventory.has_group(&kept.vg));
-        let hidden = hidden.map(|kept| (kept.clone(), inventory.is_named(&kept.vg)));
+            .filter(|kept| !inventory.has_group(&kept.vg))
+            .map(|kept| (kept.clone(), inventory.is_named(&kept.vg)))
+            .collect();
         Self {
             silent: inventory.silent.clone(),
-            hidden: hidden.collect(),
+            hidden,
             lost: inventory.lost(),
             kept_away,
             ..Self::of_disks(inventory)
@@ -50,18 +51,21 @@ impl NodeHealth {
         if choice.is_all {
             return Self::of(inventory);
         }
-        let lost = inventory.lost();
-        let lost = lost.intersection(&choice.ids).cloned().collect();
+        let lost = inventory
+            .lost()
+            .intersection(&choice.ids)
+            .cloned()
+            .collect();
         if choice.groups.is_empty() {
             return Self {
                 lost,
                 ..Self::default()
             };
         }
-        let silent = inventory.silent.iter();
-        let silent = silent.filter(|(vg, _)| choice.groups.contains(vg.as_str()));
+        let mut silent = inventory.silent.clone();
+        silent.retain(|vg, _| choice.groups.contains(vg.as_str()));
         Self {
-            silent: silent.map(|(vg, why)| (vg.clone(), why.clone())).collect(),
+            silent,
             lost,
             ..Self::of_disks(inventory)
         }
@@ -104,9 +108,10 @@ impl NodeHealth {
 
     fn silent(&self) -> impl Iterator<Item = Finding> {
         self.silent.iter().map(|(vg, why)| {
-            let finding = Finding::failed("lvm", why).word("LVM is silent");
-            let finding = finding.why("no volume of the group can be looked at");
-            finding.on(vg)
+            Finding::failed("lvm", why)
+                .word("LVM is silent")
+                .why("no volume of the group can be looked at")
+                .on(vg)
         })
     }
 

@@ -59,12 +59,12 @@ fn missing(subject: Subject, options: Option<&Options>, decision: &Decision) -> 
         return Some(Outcome::WouldFail(Topic::Step(FailedStep::NoTool), words));
     }
     let has_secret = options.is_some_and(|options| options.passphrase.is_some());
-    let key = config
+    let file = config
         .key_file(id.vg())
         .filter(|_| is_encrypted && !has_secret)?;
-    let problem = require_key_file(key).err()?;
-    let key = key.shown();
-    let words = format!("{id} cannot be mounted: reading the key_file {key}: {problem}");
+    let problem = require_key_file(file).err()?;
+    let shown = file.shown();
+    let words = format!("{id} cannot be mounted: reading the key_file {shown}: {problem}");
     Some(Outcome::WouldFail(Topic::Refusal(Word::NoKey), words))
 }
 
@@ -84,7 +84,11 @@ fn tried(host: &Host, facts: &Facts, decision: &Decision) -> Option<Outcome> {
         Ok(_) => None,
         Err(error) => {
             let (id, path, error) = (&device.id, device.path.shown(), Error::new(error));
-            let advice = if has_own_words(&error) {
+            let path = path.to_string();
+            let by_hand = |command: &str| format!("`{}`", command.replace("DEVICE", &path));
+            let advice = if let Some(advice) = fs::if_e2fsck_was_killed(&error, by_hand) {
+                format!("; {advice}")
+            } else if has_own_words(&error) {
                 format!(
                     "; {IF_E2FSCK_IS_OLD}; if the filesystem has errors, `e2fsck -n {path}` lists them"
                 )

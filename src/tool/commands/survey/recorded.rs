@@ -9,9 +9,10 @@ use driver::volume::Decision;
 
 impl Health {
     pub(super) fn may_be_formatted(&self) -> Option<Finding> {
-        let finding = "the next mount may format it, as an operator allowed";
-        let finding = Finding::warning("may-be-formatted", finding).word("may be formatted");
-        let finding = finding.why("the permission is good for a day");
+        let text = "the next mount may format it, as an operator allowed";
+        let finding = Finding::warning("may-be-formatted", text)
+            .word("may be formatted")
+            .why("the permission is good for a day");
         let command = format!("{} check {}", own_name(), self.volume.id);
         let is_allowed = self.volume.record.permission.is_some();
         is_allowed.then(|| finding.run(command))
@@ -20,12 +21,12 @@ impl Health {
     pub(super) fn mkfs_unfinished(&self) -> Option<Finding> {
         let (id, record) = (&self.volume.id, &self.volume.record);
         let Unfinished { fs, luks, .. } = record.making.as_ref()?;
-        let finding = match luks {
+        let text = match luks {
             Some(_) => format!("luksFormat, or mkfs.{fs} inside, was not seen to end"),
             None => format!("mkfs.{fs} was not seen to end"),
         };
-        let finding = Finding::warning("mkfs-unfinished", finding).word("mkfs unfinished");
-        let finding = finding.why(match self.verdict.as_ref().map(|one| &one.outcome) {
+        let finding = Finding::warning("mkfs-unfinished", text).word("mkfs unfinished");
+        let why = match self.verdict.as_ref().map(|one| &one.outcome) {
             Some(Outcome::Decided(Decision::Refuse(_))) => "the next mount is refused",
             Some(Outcome::Decided(Decision::Mount(_))) => "the next mount records it",
             Some(
@@ -47,7 +48,8 @@ impl Health {
                 | Outcome::Unknown(_),
             )
             | None => "the next mount makes it again",
-        });
-        Some(finding.run(format!("{} check {id}", own_name())))
+        };
+        let command = format!("{} check {id}", own_name());
+        Some(finding.why(why).run(command))
     }
 }

@@ -1,7 +1,7 @@
 //! What was seen of a volume, and what its next mount does, as steps in words.
 
 use driver::names::{Shown, folded};
-use driver::volume::{Content, Decision, Facts, Grow, Lvm, Making};
+use driver::volume::{Content, Decision, Facts, Lvm, Making, When};
 
 /// The steps of the next mount, in order.
 pub fn to_do(decision: &Decision) -> Vec<String> {
@@ -9,21 +9,26 @@ pub fn to_do(decision: &Decision) -> Vec<String> {
         Decision::Refuse(_) | Decision::Restrict { .. } | Decision::Ready => Vec::new(),
         Decision::Bind(row) => vec![format!("bind from {}", row.mount_point.shown())],
         Decision::Mount(mount) => {
-            let grow = |when: Grow| {
-                let now = mount.grow == when;
-                now.then(|| "grow it to the size of the volume".to_owned())
-            };
-            let elsewhere = mount.alive.iter().flatten();
-            let elsewhere = elsewhere.map(|other| format!("mounted elsewhere: {other}"));
-            let mut steps: Vec<String> = elsewhere.collect();
-            let check = "check it with e2fsck -p, which must find nothing that it cannot repair";
-            steps.extend(mount.check.then(|| check.to_owned()));
-            steps.extend(grow(Grow::Before));
+            let grow = "grow it to the size of the volume";
+            let mut steps = Vec::new();
+            for other in mount.alive.iter().flatten() {
+                steps.push(format!("mounted elsewhere: {other}"));
+            }
+            if mount.check {
+                let check =
+                    "check it with e2fsck -p, which must find nothing that it cannot repair";
+                steps.push(check.to_owned());
+            }
+            if mount.grow == When::Before {
+                steps.push(grow.to_owned());
+            }
             steps.push(format!("mount {}", mount.filesystem));
-            if mount.record {
+            if mount.record != When::Not {
                 steps.push("record it in the volume's tags".to_owned());
             }
-            steps.extend(grow(Grow::After));
+            if mount.grow == When::After {
+                steps.push(grow.to_owned());
+            }
             steps
         }
         Decision::Make { permit, how } => {
@@ -85,9 +90,9 @@ pub fn found(facts: &Facts) -> Vec<String> {
         });
     }
     steps.extend(facts.content.as_ref().map(content_in_words));
-    let inside = facts.decrypted.as_ref();
-    let inside = inside.map(|inside| content_in_words(&inside.content));
-    steps.extend(inside.map(|inside| format!("inside: {inside}")));
+    if let Some(inside) = &facts.decrypted {
+        steps.push(format!("inside: {}", content_in_words(&inside.content)));
+    }
     steps
 }
 

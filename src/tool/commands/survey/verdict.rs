@@ -3,6 +3,7 @@
 use anyhow::Error;
 use serde::{Serialize, Serializer};
 
+use super::next_mount::NextMount;
 use super::steps::{found, to_do};
 use crate::commands::explain::Topic;
 use driver::host::own_name;
@@ -37,8 +38,7 @@ pub enum Outcome {
 #[derive(Serialize)]
 struct ForPrograms<'a> {
     volume: String,
-    /// The verdict in one word: `mount`, `format`, `bind`, `create`, `activate`, `repair`, `resume`, `open`, `refuse`,
-    /// `not-read`, `busy`.
+    /// A [`NextMount`].
     verdict: &'static str,
     /// Why the mount is refused: a stable word, such as `wrong-type`.
     reason: Option<&'static str>,
@@ -133,22 +133,27 @@ impl Verdict {
         matches!(self.outcome, Outcome::Decided(Decision::Look(_)))
     }
 
+    /// A [`NextMount`] in one word.
     pub fn word(&self) -> &'static str {
+        self.next_mount().into()
+    }
+
+    fn next_mount(&self) -> NextMount {
         match &self.outcome {
             Outcome::Decided(decision) => match decision {
-                Decision::Refuse(_) => "refuse",
-                Decision::Bind(_) | Decision::Restrict { .. } | Decision::Ready => "bind",
-                Decision::Mount(_) => "mount",
-                Decision::Make { .. } => "format",
-                Decision::Open { .. } => "open",
-                Decision::Resume => "resume",
-                Decision::Look(_) => "not-read",
-                Decision::Create(_) => "create",
-                Decision::Activate | Decision::Extend(_) => "activate",
+                Decision::Refuse(_) => NextMount::Refuse,
+                Decision::Bind(_) | Decision::Restrict { .. } | Decision::Ready => NextMount::Bind,
+                Decision::Mount(_) => NextMount::Mount,
+                Decision::Make { .. } => NextMount::Format,
+                Decision::Open { .. } => NextMount::Open,
+                Decision::Resume => NextMount::Resume,
+                Decision::Look(_) => NextMount::NotRead,
+                Decision::Create(_) => NextMount::Create,
+                Decision::Activate | Decision::Extend(_) => NextMount::Activate,
             },
-            Outcome::Busy(_) => "busy",
-            Outcome::Repair(_) => "repair",
-            Outcome::WouldFail(..) | Outcome::Unknown(_) => "refuse",
+            Outcome::Busy(_) => NextMount::Busy,
+            Outcome::Repair(_) => NextMount::Repair,
+            Outcome::WouldFail(..) | Outcome::Unknown(_) => NextMount::Refuse,
         }
     }
 

@@ -24,22 +24,21 @@ pub fn adopt(host: &Writing, config: &Loaded, id: &LvId) -> Result<Printed> {
         Some(device) => inside_of(host, device)?,
         None => found(host, &seen)?,
     };
-    let luks = inside.as_ref().or(seen.facts.top());
-    let luks = luks.and_then(|device| device.luks.as_deref());
+    let top = inside.as_ref().or(seen.facts.top());
+    let luks = top.and_then(|device| device.luks.as_deref());
     let record = &seen.facts.require_volume()?.record;
     retag(host, &seen, &record.holding(&filesystem, luks))?;
     log(host, config, "adopt", id, &filesystem.to_string());
     let within = luks.map_or_else(String::new, |luks| {
         format!(", inside the LUKS2 header {luks}")
     });
-    let own = |device: &Device| crypt::name_of(&device.lv_uuid);
-    let close = inside.filter(|device| !device.path.ends_with(own(device)));
-    let close = close.map_or_else(String::new, |device| {
-        format!(
+    let close = match inside {
+        Some(device) if !device.path.ends_with(crypt::name_of(&device.lv_uuid)) => format!(
             "Next: `cryptsetup close {}`, before a pod uses it\n",
             device.path.quoted()
-        )
-    });
+        ),
+        Some(_) | None => String::new(),
+    };
     Ok(Printed::text(format!(
         "{id} is recorded as {filesystem}{within}.\n{close}"
     )))
@@ -99,14 +98,14 @@ fn opened_by_operator(host: &Writing, seen: &SeenVolume) -> Result<Option<Device
     };
     let pinned = device.pin(host.kernel)?;
     let header = crypt::header_of(host, (&pinned.file, &pinned.device.path))?;
-    let Some(uuid) = header.as_ref().filter(|header| header.is_usable()) else {
+    let Some(usable) = header.as_ref().filter(|header| header.is_usable()) else {
         return Ok(None);
     };
-    let uuid = uuid.uuid.clone().unwrap_or_default();
+    let uuid = usable.uuid.clone().unwrap_or_default();
     let refuse = |reason: Reason| anyhow!("{}", reason.message(id));
     require_header(&uuid, header.as_ref()).map_err(refuse)?;
-    let inside = pinned.device.opened_by_anybody(host.kernel);
-    let inside = inside.with_context(|| {
+    let opened = pinned.device.opened_by_anybody(host.kernel);
+    let inside = opened.with_context(|| {
         format!(
             "{id} is LUKS2, and only who opens it sees what is inside, so nothing is recorded. Run `cryptsetup open \
              {} NAME`, and then this again",

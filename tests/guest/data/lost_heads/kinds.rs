@@ -93,13 +93,16 @@ fn converted(group: &Group, lv: &str, content: &Content, file: &str) {
     of(group, lv, content, "--type linear");
     fill(group, lv, file);
     group.lv("lvconvert", &["--type", "raid1", "-m", "1"], lv);
-    let percent = || {
-        sh(&format!(
-            "lvs --noheadings -o sync_percent {}",
-            group.path(lv)
-        ))
-    };
-    eventually("the copy", || percent() == "100.00");
+    let copied = format!(
+        "lvs --noheadings -o sync_percent,lv_health_status {}",
+        group.path(lv)
+    );
+    eventually("the copy", || {
+        let state = sh(&copied);
+        let is_well = !state.contains(char::is_alphabetic);
+        assert!(is_well, "{} on {lv} is not copied: {state}", content.name);
+        state == "100.00"
+    });
 }
 
 /// A linear volume that has become the external origin of a thin one.

@@ -9,7 +9,7 @@ use self::kinds::{KINDS, Kind, fill};
 use crate::data::contents::{CONTENTS, Content};
 use crate::data::foreign::bytes;
 use crate::prelude::*;
-use crate::support::sample::Sample;
+use crate::support::sample::{Sample, say};
 
 /// The first bytes that are lost, one loss after the other.
 const LOSSES: [(u64, &str); 4] = [
@@ -21,6 +21,10 @@ const LOSSES: [(u64, &str); 4] = [
 
 /// What is tried on each kind of volume: all have a copy of their head that the losses spare.
 const ON_EACH_KIND: [&str; 5] = ["ext4", "xfs", "btrfs", "GPT and an ext4", "NTFS"];
+
+/// How many contents are on volumes of one kind at the same time. The disks are in memory, and a volume that becomes a
+/// raid1 is copied whole: all contents at once would fill the memory.
+const AT_ONCE: usize = ON_EACH_KIND.len();
 
 /// How many volumes of each kind are mounted, and not only checked.
 const MOUNTED: usize = 1;
@@ -46,9 +50,11 @@ fn no_volume_that_lost_its_head_is_formatted_while_a_copy_of_it_is_left() {
     println!("{table}");
     Group::wait_for_the_next_second();
     for kind in KINDS {
-        println!("{}", kind.name);
-        let mut trials = on(kind, &group, sample.full);
-        wrong.extend(lose(&node, &group, &mut trials, &mut sample));
+        for contents in contents(sample.full).chunks(AT_ONCE) {
+            say(&format!("{} with {}", kind.name, contents[0].name));
+            let mut trials = on(kind, &group, contents);
+            wrong.extend(lose(&node, &group, &mut trials, &mut sample));
+        }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(PAGE.contains(&table), "the page has another table");
@@ -103,15 +109,19 @@ fn file_of(content: &Content) -> String {
     format!("/run/heads/{}", content.name)
 }
 
-/// Some contents, or all, on volumes of this kind: all of them are older than their volume.
-fn on(kind: &Kind, group: &Group, all: bool) -> Vec<Trial> {
+/// Some contents, or all.
+fn contents(all: bool) -> Vec<&'static Content> {
+    let is_tried = |one: &&Content| all || ON_EACH_KIND.contains(&one.name);
+    CONTENTS.iter().filter(is_tried).collect()
+}
+
+/// Contents on volumes of this kind: all of them are older than their volume.
+fn on(kind: &Kind, group: &Group, contents: &[&'static Content]) -> Vec<Trial> {
     sh(&format!(
         "lvcreate -qq -y --type thin-pool -Zn -n pool -L 8g {}",
         group.name
     ));
-    let contents = CONTENTS.iter().enumerate();
-    let contents = contents.filter(|(_, one)| all || ON_EACH_KIND.contains(&one.name));
-    let trial = |(number, content): (usize, &'static Content)| {
+    let trial = |(number, &content): (usize, &&'static Content)| {
         let lv = format!("on-{}-{number}", kind.name);
         kind.make(group, &lv, content, &file_of(content));
         Trial {
@@ -121,7 +131,7 @@ fn on(kind: &Kind, group: &Group, all: bool) -> Vec<Trial> {
             verdicts: Vec::new(),
         }
     };
-    contents.map(trial).collect()
+    contents.iter().enumerate().map(trial).collect()
 }
 
 /// Asks what the next mount of each volume does.

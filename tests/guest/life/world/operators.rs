@@ -292,6 +292,6 @@ impl World {
             give_up_header(&self.node, &volume);
             return true;
         }
-        is_mended(&volume.device(), message)
+        is_mended(&volume, message)
     }
 }

@@ -52,3 +52,26 @@ fn a_volume_whose_pod_went_while_kubelet_was_down_is_unmounted(mode: Mode) {
     pair.all_end(&volume, &[next]);
     pair.assert_no_failure();
 }
+
+/// kubelet unmounts the global mount of a name that no pod has any more only while no other mount of the device is left.
+/// A restarted kubelet knows the names that pods have, and no other.
+#[test]
+fn the_last_pod_takes_off_the_global_mount_of_another_name_that_kubelet_forgot() {
+    let _kubelet = alone();
+    let case = Mode::Attach.case("forgotten");
+    let pair = Pair::new(&case, Mode::Attach);
+    let volume = Volume::new(&case, "data");
+    let [one, other] = ["one", "other"].map(|name| {
+        let named = volume.clone().called(&format!("{case}-{name}"));
+        claim(&pair.node, &named)
+    });
+    let first = Pod::written(&pair.node, "first", &one);
+    let second = Pod::finding(&pair.node, "second", &other);
+    first.ends();
+    kill_kubelet();
+    start_kubelet();
+    second.ends();
+    volume.is_unmounted();
+    pair.is_detached(&one);
+    pair.is_detached(&other);
+}

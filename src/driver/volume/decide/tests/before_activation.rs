@@ -4,7 +4,7 @@ use super::sample::*;
 use super::table::check;
 use crate::lvm::LeaseState;
 use crate::names::{Bytes, FsType, LvUuid};
-use crate::volume::decide::decision::{Decision, Grow, Level};
+use crate::volume::decide::decision::{Decision, Level, When};
 use crate::volume::decide::facts::{Content, Facts};
 use crate::volume::decide::uses::Openers;
 
@@ -22,14 +22,14 @@ fn before_activation(facts: &mut Facts) {
 #[test]
 #[rustfmt::skip] // a row is a line
 fn what_lvm_said_before_the_activation_is_enough_for_the_recorded_filesystem_alone() {
-    let recorded = mount(Ext4, |m| m.record = false);
+    let recorded = mount(Ext4, |m| m.record = When::Not);
     check(&[
         ("first who has it open", |f, _| { before_activation(f); f.openers = None; }, Look(Level::Openers)),
         ("then the device", |f, _| { before_activation(f); f.content = None; }, Look(Level::Content)),
         ("the recorded one", |f, _| before_activation(f), recorded),
-        ("to be read", |f, w| { before_activation(f); w.read_only = true; }, mount(Ext4, |m| { m.record = false; m.check = false; })),
-        ("that is to be grown", |f, _| { before_activation(f); holds(f, Ext4, |s| s.device = Bytes::new(2 * GIB)); }, mount(Ext4, |m| { m.record = false; m.grow = Grow::After; })),
-        ("in stripes", |f, _| { before_activation(f); volume(f).layout = "striped".into(); }, mount(Ext4, |m| m.record = false)),
+        ("to be read", |f, w| { before_activation(f); w.read_only = true; }, mount(Ext4, |m| { m.record = When::Not; m.check = false; })),
+        ("that is to be grown", |f, _| { before_activation(f); holds(f, Ext4, |s| s.device = Bytes::new(2 * GIB)); }, mount(Ext4, |m| { m.record = When::Not; m.grow = When::After; })),
+        ("in stripes", |f, _| { before_activation(f); volume(f).layout = "striped".into(); }, mount(Ext4, |m| m.record = When::Not)),
     ]);
     check(&[
         ("blank", |f, _| { before_activation(f); f.content = blank().content; }, Look(Level::Lvm)),

@@ -160,6 +160,12 @@ fn a_table_of_the_kernel_that_does_not_encrypt_the_volume_is_refused() {
         (|t| t.offset = Some(0), "another table in the kernel than its own"),
         (|t| t.sector_size = 4096, "another table in the kernel than its own"),
     ];
+    let mut facts = blank();
+    encrypted_and_open(&mut facts);
+    facts.decrypted.as_mut().unwrap().table.target.clear();
+    let decided = decide(&facts, &wish());
+    let says = |why: &str| why.contains("the device inside has no table");
+    assert!(matches!(&decided, Decision::Refuse(Reason::Failed(why)) if says(why)), "{decided:?}");
     for (change, what) in cases {
         let mut facts = blank();
         encrypted_and_open(&mut facts);

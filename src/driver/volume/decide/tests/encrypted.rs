@@ -5,7 +5,7 @@ use super::table::check;
 use crate::crypt::HEADER_SIZE;
 use crate::lvm::ReadOnlyBy;
 use crate::names::{Bytes, FsType, Shown};
-use crate::volume::decide::decision::{Decision, Level, Making};
+use crate::volume::decide::decision::{Decision, Level, Making, When};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::encrypted::require_header;
 use crate::volume::decide::facts::{Content, FilesystemState};
@@ -21,14 +21,12 @@ use FsType::{Btrfs, Ext4, Xfs};
 fn what_is_or_is_to_be_encrypted() {
     let encrypt = |uuid: Option<&str>| making(Ext4, Making::InLuks { uuid: uuid.map(str::to_owned) });
     let lost = |found: &str| Refuse(Reason::Header { recorded: LUKS.into(), found: found.into() });
-    let inside = |found: &str| Refuse(Reason::Inside { recorded: "ext4 u".into(), found: found.into(), backup: None });
-    let mounted_inside = || mount(Ext4, |m| m.record = false);
-    let inside_new = |fs: &str, found: &str| Refuse(Reason::Inside { recorded: format!("a new {fs}"), found: found.into(), backup: None });
-    let backup_inside = |recorded: &str, doubt: Doubt| match doubt {
-        Doubt::Backup(backup) => Refuse(Reason::Inside { recorded: recorded.into(), found: backup.to_string(), backup: Some(backup) }),
-        other => panic!("{other:?}"),
-    };
-    let other = |what: &str| Refuse(Reason::Other { what: what.shown(), wanted: Some(Ext4) });
+    let inside = |found: &str| Refuse(Reason::Inside { recorded: "ext4 u".into(), found: found.into(), ext: None });
+    let mounted_inside = || mount(Ext4, |m| m.record = When::Not);
+    let inside_new = |fs: &str, found: &str| Refuse(Reason::Inside { recorded: format!("a new {fs}"), found: found.into(), ext: None });
+    let ext_inside = |recorded: &str, ext: Doubt| Refuse(Reason::Inside { recorded: recorded.into(), found: ext.to_string(), ext: Some(ext) });
+    let other = |what: &str| Refuse(Reason::Other { what: what.shown(), wanted: Some(Ext4), recorded: None });
+    let over_ext4 = |what: &str| Refuse(Reason::Other { what: what.shown(), wanted: Some(Ext4), recorded: Some(filesystem("ext4".into(), "u")) });
     check(&[
         ("blank, to be encrypted", |_, w| w.encrypted = Some(true), encrypt(None)),
         ("blank, to be encrypted, as large as the header", |f, w| { w.encrypted = Some(true); volume(f).sized(HEADER_SIZE); }, Refuse(Reason::TooSmall(HEADER_SIZE))),
@@ -41,8 +39,8 @@ fn what_is_or_is_to_be_encrypted() {
         ("a plain filesystem, to be encrypted", |f, w| { w.encrypted = Some(true); holds(f, Ext4, |_| ()); }, Refuse(Reason::NotEncrypted)),
         ("a recorded plain one, to be encrypted, is read first", |f, w| { w.encrypted = Some(true); tags(f, "flexvolume.fs=ext4:u"); f.content = None; }, Look(Level::Content)),
         ("a recorded plain one that was wiped, to be encrypted", |f, w| { w.encrypted = Some(true); tags(f, "flexvolume.fs=ext4:u"); }, doubts([held()])),
-        ("a recorded plain one that somebody has encrypted", |f, w| { w.encrypted = Some(true); tags(f, "flexvolume.fs=ext4:u"); f.content = Some(whole(LUKS)); }, other(&format!("the LUKS2 header {LUKS}"))),
-        ("a LUKS of somebody's, to be encrypted", |f, w| { w.encrypted = Some(true); f.content = Some(Content::Other("crypto_LUKS".shown())); }, Refuse(Reason::Other { what: "crypto_LUKS".shown(), wanted: Some(Ext4) })),
+        ("a recorded plain one that somebody has encrypted", |f, w| { w.encrypted = Some(true); tags(f, "flexvolume.fs=ext4:u"); f.content = Some(whole(LUKS)); }, over_ext4(&format!("the LUKS2 header {LUKS}"))),
+        ("a LUKS of somebody's, to be encrypted", |f, w| { w.encrypted = Some(true); f.content = Some(Content::Other("crypto_LUKS".shown())); }, Refuse(Reason::Other { what: "crypto_LUKS".shown(), wanted: Some(Ext4), recorded: None })),
         ("encrypted, its header is read first", |f, w| { w.encrypted = Some(true); encrypted(f); f.content = None; }, Look(Level::Content)),
         ("encrypted, to be opened", |f, w| { w.encrypted = Some(true); encrypted(f); }, OPEN),
         ("encrypted, and a person asks", |f, _| encrypted(f), OPEN),
@@ -66,7 +64,8 @@ fn what_is_or_is_to_be_encrypted() {
         ("a plain filesystem in its place", |f, _| { encrypted(f); holds(f, Ext4, |_| ()); }, lost("ext4 u")),
         ("a part of it is on a disk that LVM has not any more", |f, _| { encrypted(f); f.astray = ["sdz".to_owned()].into(); }, Refuse(Reason::OldDisk { disk: "sdz".into(), pool: None, inside: None })),
         ("it cannot be read, and is on a disk that LVM has not any more", |f, _| { encrypted(f); f.astray = ["sdz".to_owned()].into(); f.content = Some(Content::Unreadable { at: 0, error: "EIO".into() }); }, Refuse(Reason::OldDisk { disk: "sdz".into(), pool: None, inside: None })),
-        ("it cannot be read", |f, _| { encrypted(f); f.content = Some(Content::Unreadable { at: 0, error: "EIO".into() }); }, Refuse(Reason::Unreadable { at: 0, error: "EIO".into() })),
+        ("it cannot be read", |f, _| { encrypted(f); f.content = Some(Content::Unreadable { at: 0, error: "EIO".into() }); }, Refuse(Reason::Unreadable { at: 0, error: "EIO".into(), says: None })),
+        ("open, read-only and mounted, and suspended below: LVM would wait", |f, _| { encrypted_and_open(f); mounted(f, POD, "rw", "rw"); uses(f).mounted_read_only_device = true; uses(f).suspended = Some("vg-lv".into()); f.lvm = None; }, Refuse(Reason::SuspendedInside("vg-lv".into()))),
         ("open, and suspended below: LVM would wait", |f, _| { encrypted_and_open(f); uses(f).suspended = Some("vg-lv".into()); f.lvm = None; }, Refuse(Reason::SuspendedInside("vg-lv".into()))),
         ("open, what is inside is read", |f, _| { encrypted_and_open(f); f.decrypted = None; }, Look(Level::Decrypted)),
         ("open, the header is read all the same", |f, _| { encrypted_and_open(f); f.content = None; }, Look(Level::Content)),
@@ -77,7 +76,7 @@ fn what_is_or_is_to_be_encrypted() {
         ("open, and a device is on top", |f, _| { encrypted_and_open(f); uses(f).holders = vec!["dm-7".into()]; }, Refuse(below("dm-7"))),
         ("open to be read, wanted to be written", |f, _| { encrypted_and_open(f); uses(f).inside.as_mut().unwrap().read_only = true; }, OPEN),
         ("open to be read, wanted so, and it can be written", |f, w| { w.read_only = true; encrypted_and_open(f); uses(f).inside.as_mut().unwrap().read_only = true; }, OPEN),
-        ("open to be read, wanted so, and it cannot be written", |f, w| { w.read_only = true; encrypted_and_open(f); uses(f).inside.as_mut().unwrap().read_only = true; f.read_only = true; }, mount(Ext4, |m| { m.record = false; m.check = false; })),
+        ("open to be read, wanted so, and it cannot be written", |f, w| { w.read_only = true; encrypted_and_open(f); uses(f).inside.as_mut().unwrap().read_only = true; f.read_only = true; }, mount(Ext4, |m| { m.record = When::Not; m.check = false; })),
         ("open, and the kernel's table cannot be read", |f, _| { encrypted_and_open(f); (f.decrypted, f.content) = (None, Some(Content::Failed("no dmsetup".into()))); }, Refuse(Reason::Failed("no dmsetup".into()))),
         ("open, another filesystem inside", |f, _| { encrypted_and_open(f); holds_inside(f, Content::Filesystem(FilesystemState { filesystem: filesystem(Ext4, "other"), ..found(Ext4) })); }, inside("ext4 other")),
         ("open, nothing inside", |f, _| { encrypted_and_open(f); holds_inside(f, blank().content.unwrap()); }, inside("no known signature")),
@@ -102,27 +101,29 @@ fn what_is_or_is_to_be_encrypted() {
         ("cut short, zeros inside, needs no key", |f, w| { cut_short_inside(f, w, blank().content.unwrap()); w.has_key = false; }, making(Ext4, Making::InOpenLuks)),
         ("cut short, noise inside, and a person asks", |f, w| { cut_short_inside(f, w, noise([data_at(0)])); (w.fs, w.encrypted) = (None, None); }, making(Ext4, Making::InOpenLuks)),
         ("cut short, half an ext4 inside", |f, w| cut_short_inside(f, w, noise([backup(), data_at(0)])), making(Ext4, Making::InOpenLuks)),
-        ("cut short, an ext4 of somebody inside", |f, w| cut_short_inside(f, w, noise([other_backup(), data_at(0)])), backup_inside("a new ext4", other_backup())),
-        ("cut short, half an ext4 inside, and one of somebody", |f, w| cut_short_inside(f, w, noise([backup(), other_backup(), data_at(0)])), backup_inside("a new ext4", backup())),
-        ("cut short by an older driver, half an ext4 inside", |f, w| { cut_short_inside(f, w, noise([backup()])); tags(f, OLD_ENCRYPTING); }, backup_inside("a new ext4", backup())),
+        ("cut short, an ext4 of somebody inside", |f, w| cut_short_inside(f, w, noise([other_backup(), data_at(0)])), ext_inside("a new ext4", other_backup())),
+        ("cut short, half an ext4 inside, and one of somebody", |f, w| cut_short_inside(f, w, noise([backup(), other_backup(), data_at(0)])), ext_inside("a new ext4", backup())),
+        ("cut short by an older driver, half an ext4 inside", |f, w| { cut_short_inside(f, w, noise([backup()])); tags(f, OLD_ENCRYPTING); }, ext_inside("a new ext4", backup())),
         ("cut short by an older driver, noise inside", |f, w| { cut_short_inside(f, w, noise([data_at(0)])); tags(f, OLD_ENCRYPTING); }, making(Ext4, Making::InOpenLuks)),
         ("cut short, half an xfs of somebody inside", |f, w| { w.fs = None; cut_short_inside(f, w, Content::Filesystem(FilesystemState { half: true, ..found(Xfs) })); tags(f, &ENCRYPTING.replace(":u", ":another")); }, inside_new("ext4", "xfs u")),
-        ("open, and the first superblock is lost", |f, _| { encrypted_and_open(f); holds_inside(f, noise([backup()])); }, backup_inside("ext4 u", backup())),
+        ("open, and the first superblock is lost", |f, _| { encrypted_and_open(f); holds_inside(f, noise([backup()])); }, ext_inside("ext4 u", backup())),
+        ("open, the first superblock is lost, and an older ext left a backup, too", |f, _| { encrypted_and_open(f); holds_inside(f, noise([other_backup(), backup()])); }, ext_inside("ext4 u", backup())),
+        ("open, and the first superblock has a wrong checksum", |f, _| { encrypted_and_open(f); holds_inside(f, noise([first_of_ext(), backup()])); }, ext_inside("ext4 u", first_of_ext())),
         ("cut short, half an xfs inside", |f, w| { w.fs = None; cut_short_inside(f, w, Content::Filesystem(FilesystemState { half: true, ..found(Xfs) })); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, making(Xfs, Making::InOpenLuks)),
         ("cut short, half an xfs inside, and ext4 is wanted", |f, w| { cut_short_inside(f, w, Content::Filesystem(FilesystemState { half: true, ..found(Xfs) })); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, wrong("xfs", Ext4)),
         ("cut short, a mark inside that blkid does not name", |f, w| cut_short_inside(f, w, noise([Doubt::Mark("md".into())])), inside_new("ext4", "md at byte 4096")),
         ("cut short, swap inside", |f, w| cut_short_inside(f, w, Content::Other("swap".shown())), inside_new("ext4", "swap")),
         ("cut short, LUKS2 inside", |f, w| cut_short_inside(f, w, whole("another")), inside_new("ext4", "the LUKS2 header another")),
         ("cut short, damaged inside", |f, w| cut_short_inside(f, w, Content::Damaged(Ext4)), inside_new("ext4", "ext4, damaged")),
-        ("cut short, it cannot be read inside", |f, w| cut_short_inside(f, w, Content::Unreadable { at: 0, error: "EIO".into() }), Refuse(Reason::Unreadable { at: 0, error: "EIO".into() })),
-        ("cut short before the record, or older metadata: a filesystem inside", |f, w| cut_short_inside(f, w, Content::Filesystem(found(Ext4))), mount(Ext4, |_| ())),
-        ("cut short, another filesystem inside", |f, w| { w.fs = None; cut_short_inside(f, w, Content::Filesystem(found(Btrfs))); }, mount(Btrfs, |_| ())),
+        ("cut short, it cannot be read inside", |f, w| cut_short_inside(f, w, Content::Unreadable { at: 0, error: "EIO".into() }), Refuse(Reason::Unreadable { at: 0, error: "EIO".into(), says: None })),
+        ("cut short before the record, or older metadata: a filesystem inside", |f, w| cut_short_inside(f, w, Content::Filesystem(found(Ext4))), mount(Ext4, |m| m.record = When::Before)),
+        ("cut short, another filesystem inside", |f, w| { w.fs = None; cut_short_inside(f, w, Content::Filesystem(found(Btrfs))); }, mount(Btrfs, |m| m.record = When::Before)),
         ("cut short, noise inside, wanted read-only", |f, w| { w.read_only = true; cut_short_inside(f, w, noise([data_at(0)])); }, Refuse(Reason::BlankReadOnly)),
         ("cut short, noise inside, and a process has it open", |f, w| { cut_short_inside(f, w, noise([data_at(0)])); openers(f).processes = vec![process(true)]; }, Refuse(Reason::Open(vec![process(true)]))),
         ("cut short before the key slots, and it is open", |f, w| { cut_short_inside(f, w, noise([])); f.content = Some(keyless(LUKS)); }, lost(&format!("a LUKS2 header {LUKS} without a key slot"))),
-        ("a header on record without what was inside", |f, w| { cut_short_inside(f, w, noise([])); tags(f, &format!("flexvolume.luks={LUKS}")); }, Refuse(Reason::Inside { recorded: "a filesystem".into(), found: "no known signature".into(), backup: None })),
-        ("a header on record without what was inside, and mkfs was begun", |f, w| { cut_short_inside(f, w, noise([])); tags(f, &format!("flexvolume.luks={LUKS},{ENCRYPTING}")); }, Refuse(Reason::Inside { recorded: "a filesystem".into(), found: "no known signature".into(), backup: None })),
-        ("cut short, but a filesystem was recorded", |f, _| { tags(f, &format!("flexvolume.fs=ext4:u,{ENCRYPTING}")); f.content = Some(whole(LUKS)); }, other(&format!("the LUKS2 header {LUKS}"))),
+        ("a header on record without what was inside", |f, w| { cut_short_inside(f, w, noise([])); tags(f, &format!("flexvolume.luks={LUKS}")); }, Refuse(Reason::Inside { recorded: "a filesystem".into(), found: "no known signature".into(), ext: None })),
+        ("a header on record without what was inside, and mkfs was begun", |f, w| { cut_short_inside(f, w, noise([])); tags(f, &format!("flexvolume.luks={LUKS},{ENCRYPTING}")); }, Refuse(Reason::Inside { recorded: "a filesystem".into(), found: "no known signature".into(), ext: None })),
+        ("cut short, but a filesystem was recorded", |f, _| { tags(f, &format!("flexvolume.fs=ext4:u,{ENCRYPTING}")); f.content = Some(whole(LUKS)); }, over_ext4(&format!("the LUKS2 header {LUKS}"))),
         ("cut short, and the header is another's", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(whole("another")); }, other("the LUKS2 header another")),
         ("cut short, and wanted plain", |f, w| { w.encrypted = Some(false); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, Refuse(Reason::Encrypted)),
         ("cut short before the key slots, and wanted plain", |f, w| { w.encrypted = Some(false); tags(f, ENCRYPTING); f.content = Some(keyless(LUKS)); }, Refuse(Reason::Encrypted)),

@@ -5,12 +5,12 @@ use nix::mount::MsFlags;
 use super::sample::*;
 use crate::lvm::{LeaseState, ReadOnlyBy};
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
-use crate::volume::decide::decision::{Decision, Grow, Level};
+use crate::volume::decide::decision::{Decision, Level, When};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Content, Lvm, Pool, Room};
 use crate::volume::decide::reason::{Flaw, Needed, Reason};
 use crate::volume::decide::rules::decide;
-use crate::volume::decide::states::{Help, May};
+use crate::volume::decide::states::{Help, May, State};
 use crate::volume::decide::uses::{Place, There};
 use crate::volume::decide::wish::Purpose;
 use crate::volume::mounted_filesystem::Failure;
@@ -74,6 +74,11 @@ fn who_uses_it() {
         ("a pod has it", |f, _| mounted(f, POD, "rw", "rw"), Bind(pod())),
         ("a pod has it, of the wrong type", |f, w| { w.fs = Some(Xfs); mounted(f, POD, "rw", "rw"); }, wrong("ext4", Xfs)),
         ("a pod reads it", |f, _| mounted(f, POD, "ro", "ro"), Refuse(Reason::MountedReadOnly(POD.into()))),
+        ("a pod has it, and somebody has made it read-only", |f, _| { mounted(f, POD, "rw", "rw"); uses(f).mounted_read_only_device = true; volume(f).writable = Some(false); }, Refuse(Reason::ReadOnlyVolume(ReadOnlyBy::Metadata))),
+        ("the same, and LVM was not asked", |f, _| { mounted(f, POD, "rw", "rw"); uses(f).mounted_read_only_device = true; f.lvm = None; }, Look(Level::Lvm)),
+        ("the same, and LVM does not answer", |f, _| { mounted(f, POD, "rw", "rw"); uses(f).mounted_read_only_device = true; f.lvm = Some(Lvm::Silent("x".into())); }, Refuse(Reason::LvmSilent("x".into()))),
+        ("the same, and another will read it", |f, w| { w.read_only = true; mounted(f, POD, "rw", "rw"); uses(f).mounted_read_only_device = true; }, Bind(pod())),
+        ("the same, and suspended by a killed lvchange that makes it writable", |f, _| { mounted(f, POD, "rw", "rw"); uses(f).mounted_read_only_device = true; uses(f).suspended = Some("vg-lv".into()); if let Some(Lvm::Volume { unused_table, .. }) = &mut f.lvm { *unused_table = true; } }, Resume),
         ("a pod reads it, and another will", |f, w| { w.read_only = true; mounted(f, POD, "ro", "ro"); }, Bind(row(POD, "ext4", "ro", "ro"))),
         ("a pod has it, and the kernel met errors", |f, _| { mounted(f, POD, "rw", "rw"); uses(f).failure = Some(Failure::Errors); }, failed(Failure::Errors)),
         ("the kernel made it read-only", |f, _| { mounted(f, POD, "rw", "ro"); uses(f).failure = Some(Failure::Errors); }, failed(Failure::Errors)),
@@ -139,30 +144,30 @@ fn what_lvm_says() {
         ("the same, to be read", |f, w| { w.read_only = true; volume(f).health = "tired".into(); }, unwell(May::Nothing, "tired", Help::Look)),
         ("the same, not active", |f, _| { inactive(f); volume(f).health = "tired".into(); }, unwell(May::Nothing, "tired", Help::Look)),
         ("a kind that is in no table, not active", |f, _| { inactive(f); letter(volume(f), 1, 'Z'); }, unwell(May::Nothing, "lv_attr 1 Z", Help::Look)),
-        ("LVM cannot tell how it is, as after a killed lvextend", |f, _| { holds(f, Ext4, |_| ()); letter(volume(f), 5, 'X'); letter(volume(f), 9, 'X'); }, mount(Ext4, |m| m.record = false)),
+        ("LVM cannot tell how it is, as after a killed lvextend", |f, _| { holds(f, Ext4, |_| ()); letter(volume(f), 5, 'X'); letter(volume(f), 9, 'X'); }, mount(Ext4, |m| m.record = When::Not)),
         ("blank, and LVM cannot tell how it is", |f, _| letter(volume(f), 9, 'X'), Refuse(Reason::Degraded(Flaw::Unwell(said("vg/data", May::Write, "unknown", Help::Refresh))))),
         ("a disk is missing", |f, _| volume(f).health = "partial".into(), Refuse(Reason::Partial)),
         ("a disk is missing, not active", |f, _| { inactive(f); volume(f).health = "partial".into(); }, Refuse(Reason::Partial)),
         ("a disk is missing, to be read", |f, w| { w.read_only = true; volume(f).health = "partial".into(); }, Refuse(Reason::Partial)),
-        ("a disk is missing, and the RAID may have all", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u"); volume(f).layout = "raid,raid1".into(); volume(f).health = "partial".into(); letter(volume(f), 9, 'p'); }, mount(Ext4, |m| m.record = false)),
-        ("a disk is missing, and the mirror may have all", |f, _| { holds(f, Ext4, |_| ()); volume(f).layout = "mirror".into(); volume(f).health = "partial".into(); }, mount(Ext4, |m| m.record = false)),
+        ("a disk is missing, and the RAID may have all", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u"); volume(f).layout = "raid,raid1".into(); volume(f).health = "partial".into(); letter(volume(f), 9, 'p'); }, mount(Ext4, |m| m.record = When::Not)),
+        ("a disk is missing, and the mirror may have all", |f, _| { holds(f, Ext4, |_| ()); volume(f).layout = "mirror".into(); volume(f).health = "partial".into(); }, mount(Ext4, |m| m.record = When::Not)),
         ("two disks are missing of a raid5, or the group lacks another", |f, _| { volume(f).layout = "raid,raid5,raid5_ls".into(); volume(f).health = "partial".into(); volume(f).group.missing = 2; }, Refuse(Reason::Partial)),
         ("two disks are missing of a raid10, and half of its data may be gone", |f, _| { holds(f, Ext4, |_| ()); volume(f).layout = "raid,raid10,raid10_near".into(); volume(f).health = "partial".into(); volume(f).group.missing = 2; }, Refuse(Reason::Partial)),
-        ("two disks are missing of a raid6", |f, _| { holds(f, Ext4, |_| ()); volume(f).layout = "raid,raid6,raid6_zr".into(); volume(f).health = "partial".into(); volume(f).group.missing = 2; }, mount(Ext4, |m| m.record = false)),
+        ("two disks are missing of a raid6", |f, _| { holds(f, Ext4, |_| ()); volume(f).layout = "raid,raid6,raid6_zr".into(); volume(f).health = "partial".into(); volume(f).group.missing = 2; }, mount(Ext4, |m| m.record = When::Not)),
         ("a snapshot that has run full", |f, _| letter(volume(f), 5, 'I'), Refuse(Reason::SnapshotFull)),
         ("a snapshot that has run full, to be read", |f, w| { w.read_only = true; letter(volume(f), 5, 'S'); }, Refuse(Reason::SnapshotFull)),
         ("a snapshot waits to be merged into it", |f, _| merging(f, "unknown"), Refuse(Reason::MergeWaits)),
         ("a snapshot waits to be merged into it, and LVM does that when it activates it", |f, _| { inactive(f); merging(f, "unknown"); }, Activate),
-        ("a snapshot waits to be merged into it, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); merging(f, "unknown"); }, mount(Ext4, |m| (m.check, m.record) = (false, false))),
+        ("a snapshot waits to be merged into it, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); merging(f, "unknown"); }, mount(Ext4, |m| (m.check, m.record) = (false, When::Not))),
         ("a snapshot waits to be merged into it, to be extended", |f, w| { larger(f, w); merging(f, "unknown"); }, Refuse(Reason::MergeWaits)),
         ("a snapshot is being merged into it", |f, _| merging(f, ""), make(Ext4)),
         ("a snapshot could not be merged into it", |f, _| { merging(f, "merge failed"); letter(volume(f), 5, 'm'); }, unwell(May::Read, "merge failed", Help::Again)),
         ("its cache has failed", |f, _| volume(f).health = "failed".into(), unwell(May::Nothing, "failed", Help::Again)),
         ("its cache keeps no metadata, to be extended", |f, w| { larger(f, w); volume(f).health = "metadata_read_only".into(); }, unwell(May::Read, "metadata_read_only", Help::Again)),
         ("its writecache has failed", |f, _| { letter(volume(f), 9, 'E'); volume(f).health = "error".into(); }, unwell(May::Read, "error", Help::Again)),
-        ("its writecache has failed, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); volume(f).health = "error".into(); }, mount(Ext4, |m| (m.check, m.record) = (false, false))),
+        ("its writecache has failed, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); volume(f).health = "error".into(); }, mount(Ext4, |m| (m.check, m.record) = (false, When::Not))),
         ("its cache is not active yet", |f, _| { inactive(f); letter(volume(f), 5, 'c'); letter(volume(f), 9, 'F'); }, Activate),
-        ("a RAID with a fault that it makes up for", |f, _| { holds(f, Ext4, |_| ()); volume(f).health = "refresh needed".into(); }, mount(Ext4, |m| m.record = false)),
+        ("a RAID with a fault that it makes up for", |f, _| { holds(f, Ext4, |_| ()); volume(f).health = "refresh needed".into(); }, mount(Ext4, |m| m.record = When::Not)),
         ("blank, on such a RAID", |f, _| { letter(volume(f), 9, 'r'); volume(f).health = "repair needed".into(); }, Refuse(Reason::Degraded(Flaw::Unwell(said("vg/data", May::Write, "repair needed", Help::Repair))))),
         ("blank, in a pool that lacks a disk", |f, _| pool(f, 1.0, 1.0, "partial"), pool_unwell("partial", Help::Disk)),
         ("a device stands in for a disk that was away", |f, _| { holds(f, Ext4, |_| ()); f.stand_in = Some("vg-lv-missing_0_0".into()); }, Refuse(partly_active())),
@@ -233,27 +238,28 @@ fn a_filesystem_is_there() {
     check(&[
         ("without a record", |f, _| holds(f, Ext4, |_| ()), mount(Ext4, |_| ())),
         ("of any type", |f, w| { w.fs = None; holds(f, Xfs, |_| ()); }, mount(Xfs, |_| ())),
-        ("with its record", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| m.record = false)),
+        ("with its record", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| m.record = When::Not)),
         ("to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); }, mount(Ext4, |m| m.check = false)),
         ("of the wrong type", |f, _| holds(f, Xfs, |_| ()), wrong("xfs", Ext4)),
         ("ext3 is not ext4", |f, _| holds(f, Ext3, |_| ()), wrong("ext3", Ext4)),
         ("of another UUID than its record", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:v"); }, Refuse(Reason::Swapped { recorded: filesystem("ext4".into(), "v"), found: filesystem(Ext4, "u") })),
-        ("with a permission to format, which is over", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u,flexvolume.mayformat=data-0:1"); }, mount(Ext4, |_| ())),
+        ("of another type and UUID than its record", |f, w| { w.fs = Some(Xfs); holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=xfs:v"); }, Refuse(Reason::Swapped { recorded: filesystem("xfs".into(), "v"), found: filesystem(Ext4, "u") })),
+        ("with a permission to format, which is over", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u,flexvolume.mayformat=data-0:1"); }, mount(Ext4, |m| m.record = When::Before)),
         ("made by a killed call, and LVM has no room for the record", |f, w| { w.fs = None; holds(f, Xfs, |_| ()); tags(f, "flexvolume.making=xfs:u"); metadata(f, 0); }, full_metadata(0)),
-        ("without a record, and its group lacks a disk", |f, _| { holds(f, Ext4, |_| ()); volume(f).group.missing = 1; }, mount(Ext4, |m| m.record = false)),
-        ("with a permission of yesterday, and its group lacks a disk", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u,flexvolume.mayformat=x:1"); volume(f).group.missing = 1; metadata(f, 0); }, mount(Ext4, |m| m.record = false)),
+        ("without a record, and its group lacks a disk", |f, _| { holds(f, Ext4, |_| ()); volume(f).group.missing = 1; }, mount(Ext4, |m| m.record = When::Not)),
+        ("with a permission of yesterday, and its group lacks a disk", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u,flexvolume.mayformat=x:1"); volume(f).group.missing = 1; metadata(f, 0); }, mount(Ext4, |m| m.record = When::Not)),
         ("with a permission, and its group lacks a disk", |f, _| { holds(f, Ext4, |_| ()); tags(f, &format!("flexvolume.mayformat=x:{}", f.now)); volume(f).group.missing = 1; }, lacks_a_disk()),
         ("made by a killed call, and its group lacks a disk", |f, w| { w.fs = None; holds(f, Xfs, |_| ()); tags(f, "flexvolume.making=xfs:u"); volume(f).group.missing = 1; }, lacks_a_disk()),
         ("blank, and its group lacks a disk", |f, _| volume(f).group.missing = 1, lacks_a_disk()),
-        ("recorded, and LVM has no room", |f, w| { w.fs = None; holds(f, Xfs, |_| ()); tags(f, "flexvolume.fs=xfs:u"); metadata(f, 0); }, mount(Xfs, |m| m.record = false)),
+        ("recorded, and LVM has no room", |f, w| { w.fs = None; holds(f, Xfs, |_| ()); tags(f, "flexvolume.fs=xfs:u"); metadata(f, 0); }, mount(Xfs, |m| m.record = When::Not)),
         ("of larger blocks than the kernel mounts", |f, w| { w.fs = None; holds(f, Xfs, |s| s.block = Bytes::new(65_536)); }, Refuse(Reason::LargeBlocks { fs: Xfs, block: Bytes::new(65_536), largest: Bytes::new(4096), encrypted: false })),
         ("larger than its volume", |f, _| holds(f, Ext4, |s| s.covers = Bytes::new(2 * GIB)), Refuse(Reason::Reduced { what: "ext4", has: Bytes::new(GIB), covers: Bytes::new(2 * GIB) })),
         ("btrfs looks at its disks itself", |f, w| { w.fs = None; holds(f, Btrfs, |s| s.covers = Bytes::new(2 * GIB)); }, mount(Btrfs, |_| ())),
-        ("smaller than its volume", |f, _| holds(f, Ext4, |s| s.device = Bytes::new(2 * GIB)), mount(Ext4, |m| m.grow = Grow::After)),
-        ("smaller, ext2", |f, w| { w.fs = None; holds(f, Ext2, |s| s.device = Bytes::new(2 * GIB)); }, mount(Ext2, |m| m.grow = Grow::Before)),
+        ("smaller than its volume", |f, _| holds(f, Ext4, |s| s.device = Bytes::new(2 * GIB)), mount(Ext4, |m| m.grow = When::After)),
+        ("smaller, ext2", |f, w| { w.fs = None; holds(f, Ext2, |s| s.device = Bytes::new(2 * GIB)); }, mount(Ext2, |m| m.grow = When::Before)),
         ("smaller, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |s| s.device = Bytes::new(2 * GIB)); }, mount(Ext4, |m| m.check = false)),
         ("smaller by less than a group of blocks", |f, _| holds(f, Ext4, |s| s.device = Bytes::new(GIB + 4096)), mount(Ext4, |_| ())),
-        ("smaller by as much as is worth growing", |f, _| holds(f, Ext4, |s| s.device = Bytes::new(GIB + (1 << 20))), mount(Ext4, |m| m.grow = Grow::After)),
+        ("smaller by as much as is worth growing", |f, _| holds(f, Ext4, |s| s.device = Bytes::new(GIB + (1 << 20))), mount(Ext4, |m| m.grow = When::After)),
         ("on a device that is larger than LVM says", |f, _| { holds(f, Ext4, |_| ()); f.larger_device = Some(Bytes::new(2 * GIB)); }, Refuse(Reason::LargerDevice { device: Bytes::new(2 * GIB), volume: Bytes::new(GIB / 16) })),
         ("on a device that is larger than LVM says, and only to be read", |f, w| { holds(f, Ext4, |_| ()); f.larger_device = Some(Bytes::new(2 * GIB)); w.read_only = true; }, mount(Ext4, |m| m.check = false)),
         ("on a read-only volume", |f, _| { holds(f, Ext4, |_| ()); volume(f).writable = Some(false); }, Refuse(Reason::ReadOnlyVolume(ReadOnlyBy::Metadata))),
@@ -268,11 +274,11 @@ fn a_filesystem_is_there() {
         ("a half of ours, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4:u"); }, Refuse(Reason::BlankReadOnly)),
         ("a half of ours, wanted as another type", |f, w| { w.fs = Some(Xfs); holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4:u"); }, wrong("ext4", Xfs)),
         ("a half that nobody recorded", |f, _| holds(f, Ext4, |s| s.half = true), mount(Ext4, |_| ())),
-        ("a half of somebody's", |f, w| { w.fs = None; holds(f, Xfs, |s| s.half = true); tags(f, "flexvolume.making=xfs:another"); }, mount(Xfs, |_| ())),
-        ("a half, and mkfs was begun inside LUKS2", |f, w| { w.fs = None; holds(f, Xfs, |s| s.half = true); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, mount(Xfs, |_| ())),
-        ("a half, and mkfs of an unknown type was begun", |f, w| { w.fs = None; holds(f, Xfs, |s| s.half = true); tags(f, "flexvolume.making=zfs:u"); }, mount(Xfs, |_| ())),
-        ("a half of an older driver", |f, w| { w.fs = None; holds(f, Xfs, |s| s.half = true); tags(f, "flexvolume.making=xfs"); }, mount(Xfs, |_| ())),
-        ("a half, but it held one before", |f, _| { holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4:u,flexvolume.fs=ext4:u"); }, mount(Ext4, |_| ())),
+        ("a half of somebody's", |f, w| { w.fs = None; holds(f, Xfs, |s| s.half = true); tags(f, "flexvolume.making=xfs:another"); }, mount(Xfs, |m| m.record = When::Before)),
+        ("a half, and mkfs was begun inside LUKS2", |f, w| { w.fs = None; holds(f, Xfs, |s| s.half = true); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, mount(Xfs, |m| m.record = When::Before)),
+        ("a half, and mkfs of an unknown type was begun", |f, w| { w.fs = None; holds(f, Xfs, |s| s.half = true); tags(f, "flexvolume.making=zfs:u"); }, mount(Xfs, |m| m.record = When::Before)),
+        ("a half of an older driver", |f, w| { w.fs = None; holds(f, Xfs, |s| s.half = true); tags(f, "flexvolume.making=xfs"); }, mount(Xfs, |m| m.record = When::Before)),
+        ("a half, but it held one before", |f, _| { holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4:u,flexvolume.fs=ext4:u"); }, mount(Ext4, |m| m.record = When::Before)),
     ]);
 }
 
@@ -329,12 +335,14 @@ fn nothing_is_there_or_somebody_elses() {
         ("permitted for less", |f, _| { data(f); tags(f, "flexvolume.fs=ext4:u"); permit(f, &[held()], NOW); }, doubts([held(), data_at(0)])),
         ("permitted by an older driver", |f, _| tags(f, "flexvolume.fs=ext4:u,flexvolume.mayformat"), doubts([held()])),
         ("data where lvcreate was stopped", |f, _| { data(f); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("data at byte 0".into()))),
-        ("LUKS", |f, _| f.content = Some(Content::Other("crypto_LUKS".shown())), Refuse(Reason::Other { what: "crypto_LUKS".shown(), wanted: Some(Ext4) })),
-        ("LUKS, permitted for something else", |f, _| { f.content = Some(Content::Other("crypto_LUKS".shown())); permit(f, &[held()], NOW); }, Refuse(Reason::Other { what: "crypto_LUKS".shown(), wanted: Some(Ext4) })),
+        ("LUKS", |f, _| f.content = Some(Content::Other("crypto_LUKS".shown())), Refuse(Reason::Other { what: "crypto_LUKS".shown(), wanted: Some(Ext4), recorded: None })),
+        ("swap over a recorded filesystem", |f, _| { f.content = Some(Content::Other("swap".shown())); tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::Other { what: "swap".shown(), wanted: Some(Ext4), recorded: Some(filesystem("ext4".into(), "u")) })),
+        ("LUKS, permitted for something else", |f, _| { f.content = Some(Content::Other("crypto_LUKS".shown())); permit(f, &[held()], NOW); }, Refuse(Reason::Other { what: "crypto_LUKS".shown(), wanted: Some(Ext4), recorded: None })),
         ("LUKS where lvcreate was stopped", |f, _| { f.content = Some(Content::Other("crypto_LUKS".shown())); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("crypto_LUKS".into()))),
         ("several at once", |f, _| f.content = Some(Content::Several), Refuse(Reason::Several)),
         ("damaged", |f, _| f.content = Some(Content::Damaged(Ext4)), Refuse(Reason::Damaged(Ext4))),
-        ("it cannot be read, whatever was permitted", |f, _| { f.content = Some(Content::Unreadable { at: 0, error: "EIO".into() }); permit(f, &[held()], NOW); }, Refuse(Reason::Unreadable { at: 0, error: "EIO".into() })),
+        ("it cannot be read, and LVM says why", |f, _| { f.content = Some(Content::Unreadable { at: 0, error: "EIO".into() }); letter(volume(f), 5, 'X'); }, Refuse(Reason::Unreadable { at: 0, error: "EIO".into(), says: Some(State { id: LvId::parse("vg/data").unwrap(), may: May::Write, says: "unknown".into(), help: Help::Refresh }) })),
+        ("it cannot be read, whatever was permitted", |f, _| { f.content = Some(Content::Unreadable { at: 0, error: "EIO".into() }); permit(f, &[held()], NOW); }, Refuse(Reason::Unreadable { at: 0, error: "EIO".into(), says: None })),
         ("it cannot be looked at", |f, _| f.content = Some(Content::Failed("blkid".into())), Refuse(Reason::Failed("blkid".into()))),
     ]);
 }
@@ -343,19 +351,19 @@ fn nothing_is_there_or_somebody_elses() {
 #[rustfmt::skip] // a row is a line
 fn something_that_cannot_be_seen_has_it() {
     check(&[
-        ("a pod's container, with our record", |f, _| { claimed(f, false); tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.alive = Some(is_claimed()); })),
+        ("a pod's container, with our record", |f, _| { claimed(f, false); tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = When::Not; m.alive = Some(is_claimed()); })),
         ("without our record", |f, _| claimed(f, false), Refuse(Reason::InUse(is_claimed()))),
         ("with the record of another", |f, _| { claimed(f, false); tags(f, "flexvolume.fs=ext4:v"); }, Refuse(Reason::InUse(is_claimed()))),
         ("of the wrong type", |f, w| { w.fs = Some(Xfs); claimed(f, false); tags(f, "flexvolume.fs=ext4:u"); }, wrong("ext4", Xfs)),
         ("nobody knows who", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::InUse(Vec::new()))),
         ("a process that reads", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).processes = vec![process(false)]; tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::Open(vec![process(false)]))),
-        ("a mount that no table shows, with our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.alive = Some(vec![]); })),
+        ("a mount that no table shows, with our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = When::Not; m.alive = Some(vec![]); })),
         ("a pod's container, and the kernel met errors", |f, _| { claimed(f, false); openers(f).has_errors = true; tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::FilesystemFailed(Place::Elsewhere(is_claimed()), Failure::Errors))),
-        ("a pod's container, the kernel met errors, and another will read it", |f, w| { w.read_only = true; claimed(f, false); openers(f).has_errors = true; tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.alive = Some(is_claimed()); })),
+        ("a pod's container, the kernel met errors, and another will read it", |f, w| { w.read_only = true; claimed(f, false); openers(f).has_errors = true; tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = When::Not; m.alive = Some(is_claimed()); })),
         ("a mount that no table shows, and the kernel met errors", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; openers(f).has_errors = true; tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::FilesystemFailed(Place::Elsewhere(vec![]), Failure::Errors))),
         ("a mount that no table shows, without our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; }, Refuse(Reason::StillMounted)),
-        ("a pod, of another subvolume", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some(filesystem(Btrfs, "u")))); mounted_btrfs(f, "/"); w.subvolume = true; w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| { m.record = false; m.alive = Some(vec![]); })),
-        ("a pod, of one directory", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some(filesystem(Btrfs, "u")))); mounted_btrfs(f, "/a"); w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| { m.record = false; m.alive = Some(vec![]); })),
+        ("a pod, of another subvolume", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some(filesystem(Btrfs, "u")))); mounted_btrfs(f, "/"); w.subvolume = true; w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| { m.record = When::Not; m.alive = Some(vec![]); })),
+        ("a pod, of one directory", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some(filesystem(Btrfs, "u")))); mounted_btrfs(f, "/a"); w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| { m.record = When::Not; m.alive = Some(vec![]); })),
     ]);
     let (mut facts, wish) = (blank(), wish());
     claimed(&mut facts, true);

@@ -10,7 +10,7 @@ use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::ShortDisk;
 use crate::volume::decide::reason::{Flaw, Needed, Reason};
 use crate::volume::decide::states::{Help, May, State};
-use crate::volume::decide::tests::sample::{data_at, filesystem};
+use crate::volume::decide::tests::sample::{data_at, filesystem, first_of_ext};
 use crate::volume::decide::uses::{Elsewhere, Occupied, Place};
 use crate::volume::mounted_filesystem::Failure;
 
@@ -74,15 +74,18 @@ pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
     let other = |wanted| Reason::Other {
         what: text("crypto_LUKS7").shown(),
         wanted,
+        recorded: None,
     };
     let held = || Doubt::Recorded(filesystem(text("ext4"), &text("7f6b1e88")));
-    let found = || Backup {
-        offset: 1 << 27,
-        uuid: text("7f6b1e88"),
-        block_size: 4096,
-        written: 1_700_000_007,
+    let held_by = |fs: &str| Doubt::Recorded(filesystem(fs.to_owned(), &text("7f6b1e88")));
+    let backup = || {
+        Doubt::Backup(Backup {
+            offset: 1 << 27,
+            uuid: text("7f6b1e88"),
+            block_size: 4096,
+            written: 1_700_000_007,
+        })
     };
-    let backup = || Doubt::Backup(found());
     let mark = || Mark {
         what: text("md7 superblock"),
         offset: 70,
@@ -254,6 +257,12 @@ pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::Unreadable {
             at: 4_194_307,
             error: text("EIO7"),
+            says: None,
+        },
+        Reason::Unreadable {
+            at: 4_194_307,
+            error: text("EIO7"),
+            says: Some(said(Help::Refresh)),
         },
         Reason::OldDisk {
             disk: text("sdz7"),
@@ -274,6 +283,12 @@ pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::Other {
             what: "a damaged LUKS2 header".shown(),
             wanted: None,
+            recorded: None,
+        },
+        Reason::Other {
+            what: text("swap7").shown(),
+            wanted: Some(FsType::Ext4),
+            recorded: Some(filesystem(text("ext4"), &text("7f6b1e88"))),
         },
         Reason::Damaged(FsType::Ext4),
         Reason::Damaged(FsType::Xfs),
@@ -296,17 +311,22 @@ pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::Inside {
             recorded: text("ext4 7f6b1e88"),
             found: text("xfs 77777777"),
-            backup: None,
+            ext: None,
         },
         Reason::Inside {
             recorded: text("ext4 7f6b1e88"),
             found: text("no known signature"),
-            backup: None,
+            ext: None,
         },
         Reason::Inside {
             recorded: text("ext4 7f6b1e88"),
-            found: found().to_string(),
-            backup: Some(found()),
+            found: backup().to_string(),
+            ext: Some(backup()),
+        },
+        Reason::Inside {
+            recorded: text("ext4 7f6b1e88"),
+            found: first_of_ext().to_string(),
+            ext: Some(first_of_ext()),
         },
         Reason::Swapped {
             recorded: filesystem(text("ext4"), &text("7f6b1e88")),
@@ -343,9 +363,12 @@ pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::BlankReadOnly,
         Reason::BeingRead(opener(false)),
         Reason::Doubts(vec![held()]),
+        Reason::Doubts(vec![held_by("xfs"), Doubt::Mark(mark())]),
+        Reason::Doubts(vec![held_by("btrfs"), Doubt::Mark(mark())]),
         Reason::Doubts(vec![held(), backup(), data_at(70)]),
         Reason::Doubts(vec![Doubt::Mark(mark())]),
         Reason::Doubts(vec![backup()]),
+        Reason::Doubts(vec![held(), first_of_ext(), backup(), data_at(1024)]),
         Reason::Doubts(vec![data_at(70)]),
         Reason::Doubts(vec![copy(None), Doubt::Blocks(text("7.70"))]),
         Reason::Doubts(vec![copy(Some(filesystem(

@@ -4,7 +4,7 @@ use super::super::sample::NOW;
 use super::blank::*;
 use super::contents::begun;
 use super::known::*;
-use crate::volume::decide::decision::{Decision, Grow, Making};
+use crate::volume::decide::decision::{Decision, Making, When};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Content, Facts, Lvm};
 use crate::volume::decide::rules::decide;
@@ -115,12 +115,14 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
             );
             let may_allow_mkfs = volume_of(facts).record.may_allow_mkfs(NOW);
             let is_mounted = mount.alive.is_some();
-            assert!(mount.record || is_mounted || !may_allow_mkfs, "{}", case());
-            assert!(!mount.record || is_exactly_well(facts), "{}", case());
+            let is_first = mount.record == When::Before;
+            assert!(is_first || is_mounted || !may_allow_mkfs, "{}", case());
+            let is_recorded = mount.record != When::Not;
+            assert!(!is_recorded || is_exactly_well(facts), "{}", case());
             let has_copies = volume_of(facts).layout == "raid,raid1";
             assert!(facts.stand_in.is_none() || has_copies, "{}", case());
             assert!(is_one_filesystem(facts), "{}", case());
-            let writes = mount.check || mount.grow != Grow::Not;
+            let writes = mount.check || mount.grow != When::Not;
             assert!(!(wish.read_only && writes), "{}", case());
             let openers = facts.openers.as_ref();
             let has_errors = openers.is_some_and(|openers| openers.has_errors);
@@ -146,11 +148,11 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
         Decision::Bind(row) => {
             assert!(is_as_wanted(row, facts, wish), "{}", case());
             assert!(is_for_one_more(row, facts, wish), "{}", case());
-            let is_its = facts
-                .uses
-                .as_ref()
-                .is_some_and(|uses| uses.mounts.iter().any(|m| m.row == *row));
+            let uses = facts.uses.as_ref().unwrap();
+            let is_its = uses.mounts.iter().any(|m| m.row == *row);
             assert!(is_its, "{}", case());
+            let is_written = !wish.read_only && uses.mounted_read_only_device;
+            assert!(!is_written, "{}", case());
         }
         Decision::Restrict { row, flags } => {
             assert!(is_as_wanted(row, facts, wish), "{}", case());
@@ -172,6 +174,8 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
                 let mut globals = uses.mounts.iter().filter(|mounted| mounted.global);
                 let row = &globals.next().unwrap_or_else(|| panic!("{}", case())).row;
                 assert!(wish.global && is_as_wanted(row, facts, wish), "{}", case());
+                let is_written = !wish.read_only && uses.mounted_read_only_device;
+                assert!(!is_written, "{}", case());
                 assert!(is_for_one_more(row, facts, wish), "{}", case());
             }
         }
@@ -198,7 +202,7 @@ pub fn lvm_before_activation(facts: &Facts, wish: &Wish) {
                 "{facts:?}"
             );
             let is_alone = volume.lock.is_none() && volume.pool.is_none();
-            assert!(is_alone && !mount.record, "{facts:?}");
+            assert!(is_alone && mount.record == When::Not, "{facts:?}");
             assert_eq!(volume.layout, "linear", "{facts:?}");
             assert!(facts.openers.is_some() && !facts.read_only, "{facts:?}");
         }

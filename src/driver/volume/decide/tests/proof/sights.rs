@@ -16,7 +16,7 @@ pub const DEVICES: [See; 3] = [
     |f| f.not_its_device = Some("a pool".into()),
 ];
 
-pub const USES: [See; 23] = [
+pub const USES: [See; 25] = [
     |_| (),
     |f| mounted(f, POD, "rw", "rw"),
     |f| mounted(f, POD, "ro", "rw"),
@@ -53,6 +53,15 @@ pub const USES: [See; 23] = [
     },
     |f| {
         mounted(f, POD, "rw", "rw");
+        uses(f).suspended = Some("vg-lv".into());
+    },
+    |f| {
+        mounted(f, POD, "rw", "rw");
+        uses(f).mounted_read_only_device = true;
+    },
+    |f| {
+        mounted(f, GLOBAL, "rw", "rw");
+        uses(f).mounted_read_only_device = true;
         uses(f).suspended = Some("vg-lv".into());
     },
 ];

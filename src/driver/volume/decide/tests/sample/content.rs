@@ -29,6 +29,15 @@ pub fn backup() -> Doubt {
     })
 }
 
+/// The first superblock of an ext, which blkid does not name.
+pub fn first_of_ext() -> Doubt {
+    Doubt::Mark(Mark {
+        what: "an ext superblock".to_owned(),
+        offset: 1024,
+        look: String::new(),
+    })
+}
+
 /// A backup superblock of another ext.
 pub fn other_backup() -> Doubt {
     let Doubt::Backup(backup) = backup() else {

@@ -2,7 +2,7 @@
 
 use crate::names::FsType;
 use crate::volume::Permit;
-use crate::volume::decide::decision::{Decision, Grow, Making, Mount};
+use crate::volume::decide::decision::{Decision, Making, Mount, When};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::reason::{Flaw, Reason};
 use crate::volume::decide::states::{Help, May, State};
@@ -13,8 +13,8 @@ pub fn mount(fs: FsType, change: fn(&mut Mount)) -> Decision {
     let mut mount = Mount {
         filesystem: filesystem(fs, "u"),
         check: fs.is_ext(),
-        grow: Grow::Not,
-        record: true,
+        grow: When::Not,
+        record: When::After,
         alive: None,
     };
     change(&mut mount);
