@@ -43,7 +43,9 @@ fn a_volume_into_which_lvm_will_merge_a_snapshot_is_not_written_to_before_that()
         let refused = node.refuses_mount(&volume, &[&words]);
         agreeing(refused.command("lvchange -an").unwrap());
         if is_thin {
-            // The volume has the snapshot's content at once. LVM ends the merge in the background.
+            // The volume has the snapshot's content at once. LVM ends the merge in the background, by a process that ends
+            // too early if the terminal is closed at once. This is the page's command for that.
+            sh(&format!("lvchange --poll y {id}"));
             eventually("LVM has ended the merge", || {
                 !sh(&format!("lvs --noheadings -o lv_attr {id}"))
                     .trim()
