@@ -43,7 +43,7 @@ fn a_healthy_filesystem_of_other_tools_is_mounted_grown_and_read() {
         let make = make.replace("DEV", &device);
         println!("{name}");
         bash(&format!(
-            "{make}; mount {device} /mnt; printf kept > /mnt/page; umount /mnt"
+            "{make}; mount -t {fs} {device} /mnt; printf kept > /mnt/page; umount /mnt"
         ));
         let dirs = ["first", "second"].map(|pod| node.up(pod, &volume));
         let before = filesystem_size(&dirs[0]);
