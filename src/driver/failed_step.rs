@@ -116,22 +116,14 @@ impl FailedStep {
 
     /// What ended the step's tool, if not the step itself. `None`: the tool's own words say why.
     fn ended(self, host: &Host, error: &Error) -> Option<String> {
-        match error.downcast_ref()? {
-            ToolError::Failed { line, code, .. } => by_code(line, *code),
-            ToolError::TimedOut { limit, .. } => {
-                let (key, _) = self.limit(host.limits).filter(|(_, is)| is == limit)?;
-                Some(format!(
-                    "`limits.{key}` of config.toml allows this step {} s: raise it if the step only needs longer",
-                    limit.as_secs()
-                ))
-            }
-            ToolError::Missing { .. }
-            | ToolError::Distrusted { .. }
-            | ToolError::Spawn { .. }
-            | ToolError::Checking { .. }
-            | ToolError::Stopped { .. }
-            | ToolError::Unintelligible { .. } => None,
-        }
+        let Some(ToolError::TimedOut { limit, .. }) = error.downcast_ref() else {
+            return ended_by_code(error);
+        };
+        let (key, _) = self.limit(host.limits).filter(|(_, is)| is == limit)?;
+        Some(format!(
+            "`limits.{key}` of config.toml allows this step {} s: raise it if the step only needs longer",
+            limit.as_secs()
+        ))
     }
 
     /// The key of the config that limits the step, and its value.
@@ -156,21 +148,29 @@ impl FailedStep {
 
 /// The error in words. If a signal has ended its tool, or the tool is broken, the words begin with that.
 pub fn in_words(error: &Error) -> String {
-    let ended = match error.downcast_ref() {
-        Some(ToolError::Failed { line, code, .. }) => by_code(line, *code),
-        Some(
-            ToolError::Missing { .. }
-            | ToolError::Distrusted { .. }
-            | ToolError::Spawn { .. }
-            | ToolError::TimedOut { .. }
-            | ToolError::Checking { .. }
-            | ToolError::Stopped { .. }
-            | ToolError::Unintelligible { .. },
-        )
-        | None => None,
-    };
+    let ended = ended_by_code(error);
     let ended = ended.map_or_else(String::new, |ended| format!("{ended}: "));
     format!("{ended}{error:#}")
+}
+
+/// Whether the step's tool itself says why the step failed: nothing else ended the tool.
+pub fn has_own_words(error: &Error) -> bool {
+    matches!(error.downcast_ref(), None | Some(ToolError::Failed { .. }))
+        && ended_by_code(error).is_none()
+}
+
+/// What ended the error's tool, by its exit code. `None`: the tool itself, or no exit code tells.
+fn ended_by_code(error: &Error) -> Option<String> {
+    match error.downcast_ref()? {
+        ToolError::Failed { line, code, .. } => by_code(line, *code),
+        ToolError::Missing { .. }
+        | ToolError::Distrusted { .. }
+        | ToolError::Spawn { .. }
+        | ToolError::TimedOut { .. }
+        | ToolError::Checking { .. }
+        | ToolError::Stopped { .. }
+        | ToolError::Unintelligible { .. } => None,
+    }
 }
 
 /// The exit code of a tool that a signal has ended is 128 more than the signal's number. As in a shell, 126 and 127
@@ -212,23 +212,6 @@ fn tool_of(line: &str) -> &str {
         .then(|| line.rsplit(" | ").next())
         .flatten();
     piped.unwrap_or(line).split(' ').next().unwrap_or_default()
-}
-
-/// Whether the step's tool itself says why the step failed: nothing else ended the tool.
-pub fn has_own_words(error: &Error) -> bool {
-    match error.downcast_ref() {
-        Some(ToolError::Failed { line, code, .. }) => by_code(line, *code).is_none(),
-        Some(
-            ToolError::Missing { .. }
-            | ToolError::Distrusted { .. }
-            | ToolError::Spawn { .. }
-            | ToolError::TimedOut { .. }
-            | ToolError::Checking { .. }
-            | ToolError::Stopped { .. }
-            | ToolError::Unintelligible { .. },
-        ) => false,
-        None => true,
-    }
 }
 
 #[cfg(test)]
