@@ -26,6 +26,15 @@ pub enum Found {
     NoGroup,
 }
 
+impl Found {
+    pub fn volume(self) -> Option<Box<Volume>> {
+        match self {
+            Self::Volume(volume) => Some(volume),
+            Self::Hidden | Self::NoVolume | Self::NoGroup => None,
+        }
+    }
+}
+
 /// Asks LVM for one volume, by name.
 ///
 /// A volume counts as absent only if a report of LVM succeeds and does not list it. Messages are no proof, since they
@@ -62,10 +71,7 @@ pub fn lock_of(host: &Host, volume: &Volume) -> Option<Lease> {
     let own = volume.lock.clone()?;
     let pool = volume.pool_id().filter(|_| own.args.is_empty());
     let Some(pool) = pool else { return Some(own) };
-    match find(host, &pool) {
-        Ok(Found::Volume(pool)) => pool.lock,
-        _ => None,
-    }
+    find(host, &pool).ok()?.volume()?.lock
 }
 
 fn ask_for(host: &Host, id: &LvId, more: &[&str]) -> Result<Found, ToolError> {

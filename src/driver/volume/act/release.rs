@@ -7,7 +7,7 @@ use anyhow::{Error, Result, bail};
 use super::close::close_unused;
 use crate::config::Config;
 use crate::host::{Host, Lock};
-use crate::lvm::{self, GroupLeases, LeaseState, Volume};
+use crate::lvm::{self, Found, GroupLeases, LeaseState, Volume};
 use crate::names::{LvId, ObjectName};
 use crate::volume::device::Device;
 use crate::volume::lock;
@@ -68,7 +68,8 @@ pub fn release(subject: Subject, deactivate: bool, patience: Duration) -> Result
         }
         found => found?,
     };
-    let volume = found.and_then(shared);
+    let row = found.and_then(Found::volume);
+    let volume = row.filter(|volume| volume.lock.is_some());
     let device = Device::find(kernel, id)?;
     let target = match (&volume, &device) {
         // Locks it even without a device: the lvchange of a killed call may be about to activate it.
@@ -100,14 +101,6 @@ pub fn release(subject: Subject, deactivate: bool, patience: Duration) -> Result
 
 fn log_left_active(host: &Host, why: &Error) {
     host.log.about("left-active", &format!("{why:#}"));
-}
-
-/// LVM's row of the volume, if nodes share its group.
-fn shared(found: lvm::Found) -> Option<Box<Volume>> {
-    match found {
-        lvm::Found::Volume(volume) => Some(volume).filter(|volume| volume.lock.is_some()),
-        lvm::Found::Hidden | lvm::Found::NoVolume | lvm::Found::NoGroup => None,
-    }
 }
 
 /// Whether this node has to give a volume of a shared group back to the other nodes: it has the volume's device, or

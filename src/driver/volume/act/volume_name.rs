@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use anyhow::Result;
 
 use crate::host::{Kernel, Lock};
-use crate::lvm::{self, Found, Volume};
+use crate::lvm::{self, Volume};
 use crate::mount::Table;
 use crate::volume::device::Device;
 use crate::volume::job::Job;
@@ -29,16 +29,12 @@ impl Job<'_> {
 
     fn tag_if_deactivated_later(&self, known: Option<&Volume>) -> Result<()> {
         let Subject { host, config, id } = self.subject;
-        let found;
-        let volume = match known {
-            Some(volume) => volume,
-            None => match lvm::find(host, id)? {
-                Found::Volume(volume) => {
-                    found = volume;
-                    &found
-                }
-                Found::Hidden | Found::NoVolume | Found::NoGroup => return Ok(()),
-            },
+        let asked = match known {
+            Some(_) => None,
+            None => lvm::find(host, id)?.volume(),
+        };
+        let Some(volume) = known.or(asked.as_deref()) else {
+            return Ok(());
         };
         // If LVM's metadata changes while a disk is missing, that disk is stale when it comes back. Without the tag,
         // the volume stays active after its last unmount, which matters only to other nodes.

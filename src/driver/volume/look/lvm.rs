@@ -62,10 +62,8 @@ impl Look<'_> {
             .facts
             .volume()
             .filter(|volume| volume.record.made.is_none())?;
-        match self.find(&volume.copy_of()?) {
-            Ok(lvm::Found::Volume(origin)) => Some(origin.record),
-            Ok(lvm::Found::Hidden | lvm::Found::NoVolume | lvm::Found::NoGroup) | Err(_) => None,
-        }
+        let origin = self.find(&volume.copy_of()?).ok()?.volume()?;
+        Some(origin.record)
     }
 
     fn larger_device(&self) -> Option<Bytes> {
@@ -154,9 +152,7 @@ impl Look<'_> {
 pub fn larger_device(host: &Host, volume: &Volume, device: &Device) -> Option<Bytes> {
     let size = device.size(host.kernel).ok()?;
     let is_less = |volume: &Volume| volume.uuid == device.lv_uuid && volume.device_size() < size;
-    let is_still = || match lvm::find(host, &volume.id) {
-        Ok(lvm::Found::Volume(volume)) => is_less(&volume),
-        Ok(lvm::Found::Hidden | lvm::Found::NoVolume | lvm::Found::NoGroup) | Err(_) => false,
-    };
+    let now = || lvm::find(host, &volume.id).ok()?.volume();
+    let is_still = || now().is_some_and(|now| is_less(&now));
     (is_less(volume) && is_still()).then_some(size)
 }
