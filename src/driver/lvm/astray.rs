@@ -2,44 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context, Result};
-use serde::Deserialize;
-
 use super::mapped::{Mapped, group_of};
-use super::report::{ask, read};
-use super::wait::find_cause;
-use crate::host::{Host, Kernel};
-use crate::names::VgName;
-
-/// The number of a disk's device, by LVM. `-1`: LVM finds no device.
-#[derive(Deserialize)]
-struct Numbered {
-    pv_major: String,
-    pv_minor: String,
-}
-
-/// The numbers of a group's disks, by LVM.
-pub fn numbers_of_disks(host: &Host, vg: &VgName) -> Result<BTreeSet<String>> {
-    let command = ask("vgs", "pv_major,pv_minor", host.limits.query).operand(vg.as_str());
-    let rows: Vec<Numbered> = find_cause(
-        host,
-        Some(vg),
-        read(host, &command, |report| report.rows("vg")),
-    )
-    .with_context(|| format!("asking LVM for the disks of {vg}"))?;
-    let numbers = rows
-        .iter()
-        .map(|row| format!("{}:{}", row.pv_major, row.pv_minor));
-    Ok(numbers.collect())
-}
+use crate::host::{DeviceNumber, Kernel};
 
 /// The disks that a device is on by the kernel's table, but that are no disks of its group by LVM: such a disk was
 /// pulled out, and came back under another name. Returns their names in /dev. `known`: the numbers of the group's
-/// disks, by LVM. `images`: whether to look also below the images of a RAID or mirror, whose data other images have,
+/// disks. `images`: whether to look also below the images of a RAID or mirror, whose data other images have,
 /// too.
 pub fn astray(
     kernel: &Kernel,
-    known: &BTreeSet<String>,
+    known: &BTreeSet<DeviceNumber>,
     device: &Mapped,
     images: bool,
 ) -> BTreeSet<String> {
@@ -58,7 +30,7 @@ pub fn astray(
             continue;
         }
         // A disk that was pulled out has no number.
-        let number = disk.number(kernel).map(|number| number.to_string());
+        let number = disk.number(kernel);
         if !number.is_some_and(|number| known.contains(&number)) {
             astray.insert(disk.in_dev());
         }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::report::{bytes, is_set, is_shared, number};
+use crate::host::{DeviceNumber, Kernel};
 use crate::names::Bytes;
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -65,6 +66,11 @@ pub(super) const PV_FIELDS: &str =
     "pv_name,pv_free,pv_size,pe_start,dev_size,pv_allocatable,pv_missing";
 
 impl GroupDisk {
+    /// The number of the disk's device. `None`: the disk has none.
+    pub fn number(&self, kernel: &Kernel) -> Option<DeviceNumber> {
+        kernel.device_number(&self.path).ok()?
+    }
+
     /// The end of the extents, by LVM's metadata.
     pub fn end(&self) -> Bytes {
         Bytes::new(self.begin.get().saturating_add(self.extents.get()))

@@ -236,7 +236,8 @@ mod tests {
             let mut found: Vec<String> = volume.disks(&kernel).iter().map(Mapped::in_dev).collect();
             found.sort();
             assert_eq!(found, disks, "{name}");
-            let known = known.iter().map(ToString::to_string).collect();
+            let known = known.iter().map(|number| number.parse().unwrap());
+            let known = known.collect();
             for (images, want) in [(true, want), (false, without_images)] {
                 let found = Vec::from_iter(astray(&kernel, &known, &volume, images));
                 assert_eq!(found, want, "{name}, {images}");

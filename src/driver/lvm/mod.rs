@@ -22,7 +22,7 @@ mod unusable;
 mod volume;
 mod wait;
 
-pub use astray::{astray, numbers_of_disks};
+pub use astray::astray;
 pub(crate) use change::{
     Larger, activate, activate_as_listed, create, deactivate, extend, refresh, retag,
 };

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use super::facts::ShortDisk;
 use super::reason::Needed;
 use super::uses::Place;
 use crate::crypt::{Luks, Unlocked};
 use crate::host::holders::name_them;
 use crate::host::own_name;
-use crate::lvm::{Holder, ReadOnlyBy};
+use crate::lvm::{GroupDisk, Holder, ReadOnlyBy};
 use crate::names::{Bytes, FsType, LvId, Shown};
 use crate::volume::mounted_filesystem::Failure;
 
@@ -69,12 +68,12 @@ pub fn no_room(id: &LvId, needed: &Needed) -> String {
 }
 
 /// Why the free space leaves out this disk, and the command after which its space counts.
-fn not_counted(ShortDisk { path, size, end }: &ShortDisk) -> String {
-    let path = path.shown();
+fn not_counted(disk: &GroupDisk) -> String {
+    let path = disk.path.shown();
     format!(
         ", without {path}: that disk has {}, and LVM's metadata counts with {} of it (`pvresize {path}` corrects that)",
-        size.rounded(),
-        end.rounded()
+        disk.size.rounded(),
+        disk.end().rounded()
     )
 }
 
@@ -105,14 +104,14 @@ pub fn opened_by_hand(id: &LvId, unlocked: &Unlocked) -> String {
     )
 }
 
-pub fn short_disk(id: &LvId, ShortDisk { path, size, end }: &ShortDisk) -> String {
-    let path = path.shown();
+pub fn short_disk(id: &LvId, disk: &GroupDisk) -> String {
+    let path = disk.path.shown();
     format!(
         "{id} is on {path}, which has {}, and LVM's metadata counts with {} of it. The kernel would not take the larger \
          volume, and its pods would wait. Nothing was extended. Run `pvresize {path}`. If LVM refuses that, a volume \
          has extents that are not there (`pvs --segments {path}`): make the disk as large again",
-        size.rounded(),
-        end.rounded()
+        disk.size.rounded(),
+        disk.end().rounded()
     )
 }
 

@@ -165,7 +165,7 @@ pub struct Ground {
     /// sectors than the volume's device, and LVM has printed no warning.
     pub disks: Vec<DiskToGrowOn>,
     /// The first disk of the volume that is smaller than LVM's metadata says.
-    pub short: Option<ShortDisk>,
+    pub short: Option<GroupDisk>,
     /// The size of the volume above which its filesystem cannot use the space. `None`: there is no such size, or it was
     /// not looked at.
     pub largest: Option<Bytes>,
@@ -190,7 +190,7 @@ pub struct Fitting {
     /// The free space of the whole group, also on disks with larger sectors.
     pub of_group: Bytes,
     /// The first disk of the group that is smaller than LVM's metadata says.
-    pub short: Option<ShortDisk>,
+    pub short: Option<GroupDisk>,
 }
 
 impl Ground {
@@ -203,7 +203,7 @@ impl Ground {
         let fits = |one: &&DiskToGrowOn| one.sector.is_some_and(|sector| sector <= self.sector);
         let mut disks: Vec<GroupDisk> = self.disks.iter().filter(fits).map(disk).collect();
         let is_mixed = disks.len() < all.len();
-        let short = ShortDisk::first(&all);
+        let short = all.iter().find(|disk| disk.is_short()).cloned();
         disks.retain(|disk| disk.usable().get() > 0);
         (is_mixed || short.is_some()).then(|| Fitting {
             sector: is_mixed.then_some(self.sector),
@@ -211,27 +211,6 @@ impl Ground {
             of_group: lvm::usable(&all),
             disks: disks.into_iter().map(|disk| disk.path).collect(),
             short,
-        })
-    }
-}
-
-/// A disk that is smaller than LVM's metadata says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShortDisk {
-    pub path: PathBuf,
-    pub size: Bytes,
-    /// The disk's size by LVM's metadata.
-    pub end: Bytes,
-}
-
-impl ShortDisk {
-    /// The first of these disks that is smaller than LVM's metadata says.
-    pub fn first(disks: &[GroupDisk]) -> Option<Self> {
-        let short = disks.iter().find(|disk| disk.is_short())?;
-        Some(Self {
-            path: short.path.clone(),
-            size: short.size,
-            end: short.end(),
         })
     }
 }

@@ -33,7 +33,7 @@ pub use decision::{Decision, Level, Making, Mount, When};
 pub use doubt::Doubt;
 pub use encrypted::{require_header, require_opened};
 pub use facts::{
-    Content, Decrypted, DiskToGrowOn, Facts, FilesystemState, Ground, Lvm, Pool, Room, ShortDisk,
+    Content, Decrypted, DiskToGrowOn, Facts, FilesystemState, Ground, Lvm, Pool, Room,
 };
 pub use filesystem::when_it_grows;
 pub use permit::Permit;

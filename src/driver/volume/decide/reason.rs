@@ -4,12 +4,11 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::doubt::Doubt;
-use super::facts::ShortDisk;
 use super::states::State;
 use super::uses::{Elsewhere, Occupied, Place};
 use crate::crypt::Unlocked;
 use crate::host::holders::Opener;
-use crate::lvm::{Holder, ReadOnlyBy};
+use crate::lvm::{GroupDisk, Holder, ReadOnlyBy};
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, LvName};
 use crate::volume::mounted_filesystem::Failure;
 
@@ -25,7 +24,7 @@ pub struct Needed {
     /// If set, `free` counts only disks with sectors of at most this size.
     pub sector: Option<Bytes>,
     /// If set, `free` leaves out this disk and each other disk that is smaller than LVM's metadata says.
-    pub short: Option<ShortDisk>,
+    pub short: Option<GroupDisk>,
 }
 
 /// What keeps a volume from being exactly well.
@@ -92,7 +91,7 @@ pub enum Reason {
     },
     NoRoom(Needed),
     /// The volume is to grow, and is on a disk that is smaller than LVM's metadata says.
-    ShortDisk(ShortDisk),
+    ShortDisk(GroupDisk),
     /// The wanted size is larger than the filesystem can become.
     FilesystemLimit(Bytes),
     /// The volume is a thick snapshot, and the wanted size is larger than its origin.

@@ -1,7 +1,7 @@
 //! Decides by space: in a volume group, in a thin pool, and by the limits of the node's config. Pure.
 
 use super::decision::{Decision, Level, Ruling};
-use super::facts::{Ground, Pool, Room, ShortDisk};
+use super::facts::{Ground, Pool, Room};
 use super::reason::{Needed, Reason};
 use super::well::require_well_pool;
 use super::wish::{Purpose, Wish};
@@ -58,7 +58,7 @@ fn size_of_new(size: Bytes, group: &Group, wish: &Wish) -> Result<Bytes, Reason>
         free: group.free,
         has: Bytes::default(),
         sector: None,
-        short: ShortDisk::first(&group.disks),
+        short: group.disks.iter().find(|disk| disk.is_short()).cloned(),
     };
     require_room(needed, group.free, wish)?;
     // Two changes: the volume is created, and its filesystem recorded.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Look;
 use crate::fs;
+use crate::host::DeviceNumber;
 use crate::lvm;
 use crate::volume::decide::{Content, Help, May, State};
 use crate::volume::subject::Subject;
@@ -49,23 +50,14 @@ impl Look<'_> {
     }
 
     /// The device numbers of the disks of the volume's group. `None`: LVM does not tell.
-    fn numbers_of_disks(&self) -> Option<BTreeSet<String>> {
+    fn numbers_of_disks(&self) -> Option<BTreeSet<DeviceNumber>> {
         let Subject { host, id, .. } = self.subject;
-        let Some(known) = self.asker.known() else {
-            return lvm::numbers_of_disks(host, id.vg()).ok();
+        let disks = match self.asker.known() {
+            Some(known) => known.disks_of(id.vg()),
+            None => lvm::disks_of(host, id.vg()).ok()?,
         };
-        let mut disks = Vec::new();
-        for group in known
-            .groups
-            .iter()
-            .filter(|group| group.name == id.vg().as_str())
-        {
-            disks.extend(&group.disks);
-        }
-        let numbers = disks
-            .iter()
-            .filter_map(|disk| host.kernel.device_number(&disk.path).ok()?);
-        Some(numbers.map(|number| number.to_string()).collect())
+        let numbers = disks.iter().filter_map(|disk| disk.number(host.kernel));
+        Some(numbers.collect())
     }
 
     /// Whether this disk, by its name in /dev, is gone or cannot be read.

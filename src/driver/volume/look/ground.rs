@@ -10,7 +10,7 @@ use crate::fs::{self, Family, Superblock};
 use crate::host::{DeviceNumber, Kernel};
 use crate::lvm::{self, GroupDisk, Mapped};
 use crate::names::{Bytes, FsType};
-use crate::volume::decide::{DiskToGrowOn, Ground, Purpose, ShortDisk, Wish};
+use crate::volume::decide::{DiskToGrowOn, Ground, Purpose, Wish};
 use crate::volume::device::Device;
 
 /// This directory exists if the kernel's cache can hold blocks that are larger than a page. Source: Linux'
@@ -50,9 +50,11 @@ impl Look<'_> {
             return Ok(ground);
         }
         let all = lvm::disks_of(host, facts.id.vg())?;
-        ground.short = ShortDisk::first(&own_disks(kernel, &mapped, &all));
+        ground.short = own_short(kernel, &mapped, &all).cloned();
         let with_sector = |disk: GroupDisk| DiskToGrowOn {
-            sector: number_of(kernel, &disk).map(|number| Mapped::of(number).sector(kernel)),
+            sector: disk
+                .number(kernel)
+                .map(|number| Mapped::of(number).sector(kernel)),
             disk,
         };
         ground.disks = all.into_iter().map(with_sector).collect();
@@ -104,15 +106,10 @@ fn is_since_6_12(kernel: &Kernel) -> bool {
     release.is_none_or(|release| release >= (6, 12))
 }
 
-/// The disks that this volume is on, from `all` disks of its group.
-fn own_disks(kernel: &Kernel, device: &Mapped, all: &[GroupDisk]) -> Vec<GroupDisk> {
+/// The first disk that this volume is on and that is smaller than LVM's metadata says. `all`: the disks of its group.
+fn own_short<'a>(kernel: &Kernel, device: &Mapped, all: &'a [GroupDisk]) -> Option<&'a GroupDisk> {
     let below = device.stack(kernel);
     let below: Vec<DeviceNumber> = below.iter().filter_map(|one| one.number(kernel)).collect();
-    let is_own =
-        |disk: &&GroupDisk| number_of(kernel, disk).is_some_and(|number| below.contains(&number));
-    all.iter().filter(is_own).cloned().collect()
-}
-
-fn number_of(kernel: &Kernel, disk: &GroupDisk) -> Option<DeviceNumber> {
-    kernel.device_number(&disk.path).ok().flatten()
+    let is_own = |disk: &GroupDisk| disk.number(kernel).is_some_and(|own| below.contains(&own));
+    all.iter().find(|disk| disk.is_short() && is_own(disk))
 }

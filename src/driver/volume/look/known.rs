@@ -7,9 +7,9 @@ use anyhow::{Result, bail};
 
 use super::openings::Openings;
 use crate::host::{DeviceNumber, Host, Kernel};
-use crate::lvm::{self, Group, Volume};
+use crate::lvm::{self, Group, GroupDisk, Volume};
 use crate::mount::Table;
-use crate::names::LvId;
+use crate::names::{LvId, VgName};
 use crate::volume::device::Device;
 use crate::volume::kernel_tables::swaps;
 
@@ -62,5 +62,11 @@ impl<'a> Known<'a> {
             bail!("{}", lvm::exported(id.vg()));
         }
         Ok(Volume::among(self.volumes, id))
+    }
+
+    /// The disks of the groups of this name.
+    pub(super) fn disks_of(&self, vg: &VgName) -> Vec<GroupDisk> {
+        let its = self.groups.iter().filter(|group| group.name == vg.as_str());
+        its.flat_map(|group| group.disks.clone()).collect()
     }
 }

@@ -4,13 +4,12 @@ use crate::config::Config;
 use crate::crypt::{Luks, Unlocked};
 use crate::fs::{Backup, Mark};
 use crate::host::holders::Opener;
-use crate::lvm::{Holder, LeaseState, ReadOnlyBy, twins};
+use crate::lvm::{GroupDisk, Holder, LeaseState, ReadOnlyBy, twins};
 use crate::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use crate::volume::decide::doubt::Doubt;
-use crate::volume::decide::facts::ShortDisk;
 use crate::volume::decide::reason::{Flaw, Needed, Reason};
 use crate::volume::decide::states::{Help, May, State};
-use crate::volume::decide::tests::sample::{data_at, filesystem, first_of_ext};
+use crate::volume::decide::tests::sample::{data_at, filesystem, first_of_ext, short_disk};
 use crate::volume::decide::uses::{Elsewhere, Occupied, Place};
 use crate::volume::mounted_filesystem::Failure;
 
@@ -20,10 +19,11 @@ use crate::volume::mounted_filesystem::Failure;
 pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
     let id = || LvId::parse("vg7/pool7").unwrap();
     let size = |gib: u64| Bytes::new(gib << 30);
-    let short = || ShortDisk {
+    let short = || GroupDisk {
         path: text("/dev/sdb7").into(),
         size: size(7),
-        end: size(17),
+        extents: size(17),
+        ..short_disk(0)
     };
     let opener = |writes| {
         vec![Opener {

@@ -116,7 +116,7 @@ pub const GROUNDS: [See; 8] = [
     },
     |f| {
         f.ground = Some(Ground {
-            short: Some(short_disk()),
+            short: Some(short_disk(0)),
             ..Ground::default()
         });
     },

@@ -21,7 +21,7 @@ use crate::names::{Bytes, Filesystem, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::decide::decision::Decision;
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
-    Content, DiskToGrowOn, Facts, FilesystemState, Ground, Lvm, Pool, Room, ShortDisk,
+    Content, DiskToGrowOn, Facts, FilesystemState, Ground, Lvm, Pool, Room,
 };
 use crate::volume::decide::reason::Reason;
 use crate::volume::decide::uses::{Mounted, Occupied, There, Uses};
@@ -220,19 +220,10 @@ pub fn free_beside_short(bytes: u64) -> Room {
     let Room::Group(mut group) = free(bytes) else {
         unreachable!()
     };
-    let ShortDisk { path, size, end } = short_disk();
-    let short = GroupDisk {
-        path,
-        free: Bytes::new(bytes),
-        extents: end,
-        begin: Bytes::default(),
-        size,
-        allocatable: true,
-        missing: false,
-    };
+    let short = short_disk(bytes);
     let whole = GroupDisk {
         path: "/dev/sda".into(),
-        size: end,
+        size: short.end(),
         ..short.clone()
     };
     group.disks = vec![short, whole];
@@ -377,9 +368,10 @@ pub fn fitting(facts: &mut Facts, free: u64) {
 
 /// Another disk of the group is too small, and so much is free on the others.
 pub fn beside_short(facts: &mut Facts, free: u64) {
-    let mut short = disk_to_grow_on("/dev/sdb", free, 512);
-    let ShortDisk { size, end, .. } = short_disk();
-    (short.disk.size, short.disk.extents) = (size, end);
+    let short = DiskToGrowOn {
+        disk: short_disk(free),
+        sector: Some(Bytes::new(512)),
+    };
     let ground = facts.ground.as_mut().unwrap();
     ground.sector = Bytes::new(512);
     ground.disks = vec![short, disk_to_grow_on("/dev/sda", free, 512)];
@@ -400,11 +392,16 @@ fn disk_to_grow_on(path: &str, free: u64, sector: u64) -> DiskToGrowOn {
     }
 }
 
-pub fn short_disk() -> ShortDisk {
-    ShortDisk {
+/// A disk that is smaller than LVM's metadata says, with so much free by LVM's metadata.
+pub fn short_disk(free: u64) -> GroupDisk {
+    GroupDisk {
         path: "/dev/sdb".into(),
+        free: Bytes::new(free),
+        extents: Bytes::new(797 << 20),
+        begin: Bytes::default(),
         size: Bytes::new(230 << 20),
-        end: Bytes::new(797 << 20),
+        allocatable: true,
+        missing: false,
     }
 }
 
