@@ -1,10 +1,11 @@
 //! The device inside an encrypted volume, as the kernel shows it: its name, the volume that it is in, and its table.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
 use crate::host::{Command, DeviceNumber, Host, Kernel};
+use crate::lvm::Mapped;
 use crate::names::{LvUuid, with_hyphens};
 
 /// How the driver's names in device-mapper begin. They contain no hyphen. Each of LVM's names there does, so no volume
@@ -26,13 +27,9 @@ pub fn volume_below(
     number: DeviceNumber,
 ) -> Option<(LvUuid, DeviceNumber)> {
     let uuid = name.strip_prefix(PREFIX)?;
-    let below = PathBuf::from(format!("/sys/dev/block/{number}/slaves"));
-    let below = match kernel.list(&below).ok()?.as_slice() {
-        [one] => below.join(one),
-        _ => return None,
-    };
-    let on = kernel.read(&below.join("dev")).ok()?.parse().ok()?;
-    Some((LvUuid::of(uuid), on))
+    let mut below = Mapped::of(number).below(kernel);
+    let on = below.next().filter(|_| below.next().is_none())?;
+    Some((LvUuid::of(uuid), on.number(kernel)?))
 }
 
 /// All devices in /dev/mapper whose names begin with [`PREFIX`], as the driver names the devices inside encrypted

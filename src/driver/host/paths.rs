@@ -36,13 +36,6 @@ impl fmt::Display for DeviceNumber {
     }
 }
 
-impl DeviceNumber {
-    /// The path of an entry of the block device's directory in sysfs. With an empty `entry`: of the directory itself.
-    pub fn in_sysfs(self, entry: &str) -> PathBuf {
-        PathBuf::from(format!("/sys/dev/block/{self}/{entry}"))
-    }
-}
-
 pub(super) fn block_device(metadata: &Metadata) -> Option<DeviceNumber> {
     let number = metadata.rdev();
     let is_block_device = metadata.file_type().is_block_device();

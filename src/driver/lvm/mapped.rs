@@ -1,6 +1,7 @@
 //! Devices in the kernel's /sys, and the devices below them.
 
 use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::host::{DeviceNumber, Kernel};
@@ -28,26 +29,36 @@ impl Mapped {
         names.map(|name| Self(all.join(name)))
     }
 
+    /// An attribute of the device, without the newline at its end.
+    pub fn read(&self, kernel: &Kernel, attribute: &str) -> io::Result<String> {
+        let line = kernel.read(&self.0.join(attribute))?;
+        Ok(line.trim_end_matches('\n').to_owned())
+    }
+
     /// The device's name. `None`: it is not device-mapper's, or is gone.
     pub fn name(&self, kernel: &Kernel) -> Option<String> {
-        let name = kernel.read(&self.0.join("dm/name")).ok()?;
-        Some(name.trim_end().to_owned())
+        self.read(kernel, "dm/name").ok()
     }
 
     /// The device's UUID, whose beginning tells which program made the device. `None`: as for [`Self::name`].
     pub fn uuid(&self, kernel: &Kernel) -> Option<String> {
-        let uuid = kernel.read(&self.0.join("dm/uuid")).ok()?;
-        Some(uuid.trim_end().to_owned())
+        self.read(kernel, "dm/uuid").ok()
     }
 
+    /// Whether this device itself is suspended: every access waits until somebody resumes it.
     pub fn is_suspended(&self, kernel: &Kernel) -> bool {
-        let suspended = kernel.read(&self.0.join("dm/suspended"));
-        suspended.is_ok_and(|suspended| suspended.trim_end() == "1")
+        let suspended = self.read(kernel, "dm/suspended");
+        suspended.is_ok_and(|suspended| suspended == "1")
     }
 
     /// The directory of the device with this number.
     pub fn of(number: DeviceNumber) -> Self {
         Self(PathBuf::from(format!("/sys/dev/block/{number}")))
+    }
+
+    /// The directory of the device with this kernel name.
+    pub fn called(name: &str) -> Self {
+        Self(Path::new("/sys/class/block").join(name))
     }
 
     /// The devices below this one, the lowest first, and then this one.
@@ -81,7 +92,7 @@ impl Mapped {
     }
 
     /// The devices directly below this one.
-    fn below(&self, kernel: &Kernel) -> impl Iterator<Item = Self> + use<> {
+    pub fn below(&self, kernel: &Kernel) -> impl Iterator<Item = Self> + use<> {
         let dir = self.0.join("slaves");
         let names = kernel.list(&dir).unwrap_or_default().into_iter();
         names.map(move |name| Self(dir.join(name)))
@@ -104,14 +115,12 @@ impl Mapped {
 
     /// The number of the device. `None`: it is gone.
     pub fn number(&self, kernel: &Kernel) -> Option<DeviceNumber> {
-        let number = kernel.read(&self.0.join("dev")).ok()?;
-        number.trim_end().parse().ok()
+        self.read(kernel, "dev").ok()?.parse().ok()
     }
 
     /// Whether the device is read-only in the kernel.
     pub fn is_read_only(&self, kernel: &Kernel) -> bool {
-        let ro = kernel.read(&self.0.join("ro"));
-        ro.is_ok_and(|ro| ro.trim_end() != "0")
+        self.read(kernel, "ro").is_ok_and(|ro| ro != "0")
     }
 
     /// The size of the device's logical sectors, in bytes. A partition has the sectors of its disk.
@@ -124,8 +133,8 @@ impl Mapped {
     }
 
     fn sector_by(&self, kernel: &Kernel, queue: &str) -> Option<Bytes> {
-        let size = kernel.read(&self.0.join(queue).join("logical_block_size"));
-        size.ok()?.trim_end().parse().ok().map(Bytes::new)
+        let size = self.read(kernel, &format!("{queue}/logical_block_size"));
+        size.ok()?.parse().ok().map(Bytes::new)
     }
 
     /// The name of a device, this one or one below it, that stands in for a part of a disk. LVM makes such a device if

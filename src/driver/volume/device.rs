@@ -44,8 +44,9 @@ impl Device {
         let Some(number) = number else {
             return Ok(None);
         };
-        let name = sysfs(kernel, number, "dm/name").unwrap_or_default();
-        let uuid = sysfs(kernel, number, "dm/uuid").unwrap_or_default();
+        let mapped = Mapped::of(number);
+        let name = mapped.name(kernel).unwrap_or_default();
+        let uuid = mapped.uuid(kernel).unwrap_or_default();
         // LVM's own devices: "LVM-", the VG's UUID, the LV's UUID, and nothing after it. Hidden
         // layers (a pool's data, a snapshot's store) have a suffix.
         // Source: lvm2 lib/activate/dev_manager.c, build_dm_uuid.
@@ -99,6 +100,10 @@ impl Device {
         Node { path, name }
     }
 
+    pub(super) fn mapped(&self) -> Mapped {
+        Mapped::of(self.number)
+    }
+
     pub(super) fn kernel_name(&self) -> String {
         format!("dm-{}", self.number.minor)
     }
@@ -126,7 +131,7 @@ impl Device {
     pub fn written(&self, kernel: &Kernel) -> Option<u64> {
         const WRITTEN: usize = 6;
         const DISCARDED: usize = 13;
-        let stat = sysfs(kernel, self.number, "stat").ok()?;
+        let stat = self.mapped().read(kernel, "stat").ok()?;
         let columns: Vec<&str> = stat.split_whitespace().collect();
         let written: u64 = columns.get(WRITTEN)?.parse().ok()?;
         // Linux before 4.18 counts no discards.
@@ -135,8 +140,8 @@ impl Device {
     }
 
     pub fn size(&self, kernel: &Kernel) -> Result<Bytes> {
-        let sectors: u64 = sysfs(kernel, self.number, "size")
-            .ok()
+        let size = self.mapped().read(kernel, "size").ok();
+        let sectors: u64 = size
             .and_then(|size| size.parse().ok())
             .with_context(|| format!("reading the size of {} in /sys", self.path.shown()))?;
         // The unit of /sys/block/*/size is 512 bytes whatever the device's sectors are.
@@ -144,40 +149,30 @@ impl Device {
     }
 
     pub fn is_read_only(&self, kernel: &Kernel) -> bool {
-        Mapped::of(self.number).is_read_only(kernel)
+        self.mapped().is_read_only(kernel)
     }
 
     /// If all disks of the device are read-only: the first one, by its name in /dev. `None`: a disk can be written.
     pub fn read_only_disk(&self, kernel: &Kernel) -> Option<String> {
-        let disks = Mapped::of(self.number).disks(kernel);
+        let disks = self.mapped().disks(kernel);
         let all = disks.iter().all(|disk| disk.is_read_only(kernel));
         disks.first().filter(|_| all).map(Mapped::in_dev)
-    }
-
-    /// Whether this device itself is suspended: every access waits until somebody resumes it.
-    pub fn is_suspended(&self, kernel: &Kernel) -> bool {
-        Mapped::of(self.number).is_suspended(kernel)
     }
 
     /// The device-mapper name of the suspended device: this device, or a device below it. `None`: none of them is
     /// suspended.
     pub fn suspended(&self, kernel: &Kernel) -> Option<String> {
-        Mapped::of(self.number).suspended(kernel)
+        self.mapped().suspended(kernel)
     }
 
     /// The devices built on top of this one (LUKS, md, another volume group), by kernel name.
     pub fn holders(&self, kernel: &Kernel) -> io::Result<Vec<String>> {
-        kernel.list(&self.number.in_sysfs("holders"))
+        kernel.list(&self.mapped().0.join("holders"))
     }
 
     /// The disks that the device is on, by their names in /dev.
     pub fn disks(&self, kernel: &Kernel) -> BTreeSet<String> {
-        let disks = Mapped::of(self.number).disks(kernel);
+        let disks = self.mapped().disks(kernel);
         disks.iter().map(Mapped::in_dev).collect()
     }
-}
-
-fn sysfs(kernel: &Kernel, number: DeviceNumber, entry: &str) -> io::Result<String> {
-    let text = kernel.read(&number.in_sysfs(entry))?;
-    Ok(text.trim_end().to_owned())
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::device::Device;
 use crate::crypt::{self, Luks, Unlocked};
 use crate::host::Kernel;
+use crate::lvm::Mapped;
 
 /// The device inside an encrypted volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,14 +43,12 @@ impl Device {
 
     /// The device with the kernel name `holder`, which is on top of this one. `None`: it is no LUKS2 device.
     fn over(&self, kernel: &Kernel, holder: &str) -> Option<Self> {
-        let dir = Path::new("/sys/class/block").join(holder);
-        let read = |entry| kernel.read(&dir.join(entry)).ok();
-        let line = read("dm/name")?;
-        let name = line.trim_end();
+        let holder = Mapped::called(holder);
+        let name = holder.name(kernel)?;
         Some(Self {
-            path: Path::new("/dev/mapper").join(name),
-            number: read("dev")?.parse().ok()?,
-            luks: Some(crypt::luks_of(read("dm/uuid")?.trim_end(), name)?),
+            path: Path::new("/dev/mapper").join(&name),
+            number: holder.number(kernel)?,
+            luks: Some(crypt::luks_of(&holder.uuid(kernel)?, &name)?),
             ..self.clone()
         })
     }
@@ -57,9 +56,9 @@ impl Device {
     /// The first LUKS device among `holders`, the devices on top of a volume, by kernel name.
     pub fn unlocked(kernel: &Kernel, holders: &[String]) -> Option<Unlocked> {
         holders.iter().find_map(|holder| {
-            let dir = Path::new("/sys/class/block").join(holder).join("dm");
-            let kind = Luks::of(&kernel.read(&dir.join("uuid")).ok()?)?;
-            let name = kernel.read(&dir.join("name")).ok()?.trim_end().to_owned();
+            let holder = Mapped::called(holder);
+            let kind = Luks::of(&holder.uuid(kernel)?)?;
+            let name = holder.name(kernel)?;
             Some(Unlocked { kind, name })
         })
     }

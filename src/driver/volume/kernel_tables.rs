@@ -54,6 +54,6 @@ pub fn swaps(kernel: &Kernel) -> Vec<DeviceNumber> {
 
 /// The device-mapper name of a block device, as `dmsetup` shows it. For any other block device, its kernel name.
 pub fn name_of(kernel: &Kernel, block: &str) -> String {
-    let name = Mapped(Path::new("/sys/class/block").join(block)).name(kernel);
+    let name = Mapped::called(block).name(kernel);
     name.map_or_else(|| block.to_owned(), |name| name.shown().to_string())
 }

@@ -328,7 +328,7 @@ pub fn ensure_not_suspended(subject: Subject, device: &Device) -> Result<()> {
 fn is_left_suspended(subject: Subject, device: &Device) -> Result<bool> {
     let Subject { host, id, .. } = subject;
     Ok(device.luks.is_none()
-        && device.is_suspended(host.kernel)
+        && device.mapped().is_suspended(host.kernel)
         && lvm::has_unused_table(host, id)?)
 }
 

@@ -27,7 +27,7 @@ impl Look<'_> {
         if state.help == Help::Disk || !is_unreadable && !volume.warned && !is_unwell {
             return;
         }
-        let mapped = lvm::Mapped::of(device.number);
+        let mapped = device.mapped();
         let images = is_unreadable || volume.is_raid0() || spreads_data;
         let known = self.numbers_of_disks();
         let mut astray = match known {
@@ -44,9 +44,8 @@ impl Look<'_> {
 
     /// Looks for a device that stands in for a disk which was away when the volume was activated.
     pub(super) fn see_stand_in(&mut self) {
-        let device = self.facts.device.as_ref();
-        let mapped = device.map(|device| lvm::Mapped::of(device.number));
-        self.facts.stand_in = mapped.and_then(|mapped| mapped.stand_in(self.subject.host.kernel));
+        let (kernel, device) = (self.subject.host.kernel, self.facts.device.as_ref());
+        self.facts.stand_in = device.and_then(|device| device.mapped().stand_in(kernel));
     }
 
     /// The device numbers of the disks of the volume's group. `None`: LVM does not tell.

@@ -32,7 +32,7 @@ impl Look<'_> {
         else {
             return Ok(Ground::default());
         };
-        let mapped = Mapped::of(device.number);
+        let mapped = device.mapped();
         let mut ground = Ground {
             device: device.size(kernel).ok(),
             sector: mapped.sector(kernel),

@@ -9,6 +9,7 @@ use super::elsewhere::elsewhere;
 use crate::config::Config;
 use crate::host::holders::{self, Nodes, Opener};
 use crate::host::{Command, DeviceNumber, Host, Kernel};
+use crate::lvm::Mapped;
 use crate::volume::decide::{LoopDevice, Openers};
 use crate::volume::device::Device;
 
@@ -155,17 +156,14 @@ fn count_in(line: &str) -> Option<(DeviceNumber, usize)> {
 /// Loop devices over block devices, each with its backing device. The kernel gives only the path that was used at
 /// setup. In this mount namespace, the path may name another device.
 fn loops_over_devices(kernel: &Kernel) -> Vec<(LoopDevice, DeviceNumber)> {
-    let block = Path::new("/sys/block");
-    let mut names = kernel.list(block).unwrap_or_default();
-    names.retain(|name| name.starts_with("loop"));
-    let found = names.into_iter().filter_map(|name| {
-        let dir = block.join(&name);
+    let all = Mapped::of_every_kind(kernel);
+    let loops = all.filter(|one| one.in_dev().starts_with("loop"));
+    let found = loops.filter_map(|one| {
         // A loop device without a backing file has no such file.
-        let file = kernel.read(&dir.join("loop/backing_file")).ok()?;
-        let number = kernel.device_number(Path::new(file.trim_end_matches('\n')));
-        let ro = kernel.read(&dir.join("ro"));
-        let writes = ro.map_or(true, |ro| ro.trim_end() == "0");
-        Some((LoopDevice { name, writes }, number.ok()??))
+        let file = one.read(kernel, "loop/backing_file").ok()?;
+        let number = kernel.device_number(Path::new(&file)).ok()??;
+        let (name, writes) = (one.in_dev(), !one.is_read_only(kernel));
+        Some((LoopDevice { name, writes }, number))
     });
     found.collect()
 }
