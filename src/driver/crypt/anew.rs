@@ -15,16 +15,8 @@ use serde_json::{Map, Value, json};
 use super::CIPHER;
 use super::header::{BINARY, CHECKSUM, FIRST, SECOND, checksum};
 use super::layout::{Kdf, KeyDigest, Keyslot, Layout, STRIPES};
+use super::mapping::OF_SPEED;
 use crate::fs::superblock::{ReadAt, bytes};
-
-/// Flags of a header that change only the speed of the device.
-const OF_SPEED: [&str; 5] = [
-    "same-cpu-crypt",
-    "submit-from-crypt-cpus",
-    "no-read-workqueue",
-    "no-write-workqueue",
-    "high-priority",
-];
 
 /// Both copies of a new header that opens the same volume as `layout`. `None`: `layout` opens nothing, or its JSON does
 /// not fit.
@@ -92,9 +84,7 @@ pub fn template(layout: &Layout) -> Option<Value> {
     }
     let numbers: Vec<&String> = slots.keys().collect();
     let flags = layout.config.flags.iter();
-    let flags: Vec<&String> = flags
-        .filter(|flag| OF_SPEED.contains(&flag.as_str()))
-        .collect();
+    let flags: Vec<&String> = flags.filter(|flag| is_of_speed(flag)).collect();
     Some(json!({
         "segments": { "0": {
             "type": "crypt",
@@ -121,6 +111,14 @@ pub fn template(layout: &Layout) -> Option<Value> {
         },
         "keyslots": slots,
     }))
+}
+
+/// Whether a flag of a header changes only the speed of the device. A header has hyphens where the kernel's table has
+/// underscores.
+fn is_of_speed(flag: &str) -> bool {
+    OF_SPEED
+        .iter()
+        .any(|option| option.replace('_', "-") == flag)
 }
 
 fn keyslot(slot: &Keyslot) -> Option<Value> {

@@ -113,7 +113,7 @@ impl DmTable {
 }
 
 /// Options that change only the speed: see [`DmTable::options`].
-const OF_SPEED: [&str; 5] = [
+pub(super) const OF_SPEED: [&str; 5] = [
     "same_cpu_crypt",
     "submit_from_crypt_cpus",
     "no_read_workqueue",
