@@ -14,13 +14,6 @@ use crate::volume::job::Job;
 use crate::volume::look::Look;
 use crate::volume::subject::Subject;
 
-/// An encrypted device to open, with its header, which was judged before.
-struct ToOpen<'a> {
-    on: &'a Pinned,
-    header: &'a Header,
-    read_only: bool,
-}
-
 /// Opens the volume, whose header is the recorded one. If the volume is open with other settings, closes it first.
 pub fn open(job: &Job, seen: &mut Look, read_only: bool, lock: &Lock) -> Result<()> {
     let Subject { host, id, .. } = job.subject;
@@ -39,12 +32,7 @@ pub fn open(job: &Job, seen: &mut Look, read_only: bool, lock: &Lock) -> Result<
     let Some(Content::Luks(header)) = &seen.facts.content else {
         bail!("the LUKS2 header of {id} was not read");
     };
-    let what = ToOpen {
-        on: &pin,
-        header,
-        read_only,
-    };
-    let opened = open_device(job, &what, &key, lock).map(drop);
+    let opened = open_device(job, (&pin, header), read_only, &key, lock).map(drop);
     opened.map_err(|error| not_opened(job.subject, &device, is_made, error))
 }
 
@@ -85,12 +73,7 @@ pub fn format(
     let found = crypt::header_of(host, (&on.file, &on.device.path))?;
     require_header(uuid, found.as_ref()).map_err(refuse)?;
     let header = found.context("the LUKS2 header is gone")?;
-    let what = ToOpen {
-        on,
-        header: &header,
-        read_only: false,
-    };
-    let inside = open_device(job, &what, key, lock)?;
+    let inside = open_device(job, (on, &header), false, key, lock)?;
     let table = crypt::table_of(host, inside.number)?;
     require_opened(uuid, Some(&header), &table, Some(on.device.number)).map_err(refuse)?;
     if inside.luks.as_ref() != Some(uuid) {
@@ -99,9 +82,15 @@ pub fn format(
     Ok((inside.pin(host.kernel)?, permit))
 }
 
-fn open_device(job: &Job, what: &ToOpen, key: &Key, lock: &Lock) -> Result<Device> {
+/// Opens an encrypted device by its header, which was judged before. Returns the device inside.
+fn open_device(
+    job: &Job,
+    (on, header): (&Pinned, &Header),
+    read_only: bool,
+    (passphrase, source): &Key,
+    lock: &Lock,
+) -> Result<Device> {
     let Subject { host, config, id } = job.subject;
-    let (on, (passphrase, source)) = (what.on, key);
     let device = &on.device;
     device.require_still_there(host.kernel)?;
     let closed = crypt::Closed {
@@ -109,10 +98,10 @@ fn open_device(job: &Job, what: &ToOpen, key: &Key, lock: &Lock) -> Result<Devic
         uuid: &device.lv_uuid,
         node: &on.node,
         device: (&on.file, &device.path),
-        header: what.header,
+        header,
     };
     let key = (passphrase, source.as_str());
-    crypt::open(host, &config.luks, &closed, what.read_only, key, lock)?;
+    crypt::open(host, &config.luks, &closed, read_only, key, lock)?;
     if let Some(inside) = device.inside(host.kernel) {
         return Ok(inside);
     }
