@@ -69,24 +69,15 @@ fn extend_as_decided(
     // Of the open files that they inherit, LVM's commands keep only standard input. So they can hold only one lock: the
     // group's. The volume's lock is not needed there, since LVM itself lets nobody else change the volume meanwhile.
     let group = locks.group.take();
-    match *decision {
-        Decision::Extend(size) => {
-            let group = group.as_ref().context("the group's lock is not held")?;
-            extend(job, facts, device, size, group)?;
-            Ok(size)
-        }
-        Decision::Ready => Ok(facts.require_volume()?.device_size()),
-        Decision::Look(_)
-        | Decision::Create(_)
-        | Decision::Activate
-        | Decision::Resume
-        | Decision::Restrict { .. }
-        | Decision::Bind(_)
-        | Decision::Mount(_)
-        | Decision::Open { .. }
-        | Decision::Make { .. }
-        | Decision::Refuse(_) => bail!("{id} was not looked at as a volume that is to grow"),
+    if let Some(size) = decision.extends_to() {
+        let group = group.as_ref().context("the group's lock is not held")?;
+        extend(job, facts, device, size, group)?;
+        return Ok(size);
     }
+    if *decision != Decision::Ready {
+        bail!("{decision:?} is no decision about the size of {id}");
+    }
+    Ok(facts.require_volume()?.device_size())
 }
 
 /// Extends the volume to `size`, and its device with it.
