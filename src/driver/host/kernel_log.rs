@@ -15,10 +15,8 @@ pub struct KernelLog(Option<File>);
 
 impl KernelLog {
     pub fn from_now() -> Self {
-        let mut options = File::options();
-        let file = options.read(true).custom_flags(O_NONBLOCK);
-        let at_end = |mut file: File| file.seek(SeekFrom::End(0)).is_ok().then_some(file);
-        Self(file.open("/dev/kmsg").ok().and_then(at_end))
+        let at_end = |mut log: File| log.seek(SeekFrom::End(0)).is_ok().then_some(log);
+        Self(open().and_then(at_end))
     }
 
     /// The messages about this device, such as `dm-3`, or about a mount of this type, such as `xfs`, on one line of at
@@ -40,6 +38,13 @@ impl KernelLog {
     }
 }
 
+/// The kernel's log, from its beginning. `None`: the driver may not read it.
+fn open() -> Option<File> {
+    let mut options = File::options();
+    let log = options.read(true).custom_flags(O_NONBLOCK);
+    log.open("/dev/kmsg").ok()
+}
+
 /// The kernel's message that it killed a tool of this name for want of memory, in the last minute. `None`: it did not,
 /// or its log cannot be read. Source: Linux' `mm/oom_kill.c`, `__oom_kill_process`.
 pub fn out_of_memory(tool: &str) -> Option<String> {
@@ -49,11 +54,7 @@ pub fn out_of_memory(tool: &str) -> Option<String> {
     let uptime = fs::read_to_string("/proc/uptime").ok()?;
     let now: u64 = uptime.split('.').next()?.parse().ok()?;
     let name = format!("({})", tool.get(..LONGEST).unwrap_or(tool));
-    let log = File::options()
-        .read(true)
-        .custom_flags(O_NONBLOCK)
-        .open("/dev/kmsg");
-    let lines = BufReader::new(log.ok()?).lines().map_while(Result::ok);
+    let lines = BufReader::new(open()?).lines().map_while(Result::ok);
     let said = lines.filter_map(|line| killed(&line, &name, now.saturating_sub(RECENT)));
     said.last().map(|said| folded_to(&said, 256))
 }
