@@ -17,14 +17,23 @@ pub fn tell(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-pub fn printed(report: &impl serde::Serialize, text: String, json: bool) -> Result<Printed> {
+/// The answer of a command: the report as JSON, or else the text. `code`: the exit code.
+pub fn printed(
+    report: &impl serde::Serialize,
+    text: String,
+    json: bool,
+    code: u8,
+) -> Result<Printed> {
     let stdout = if json {
         let json = serde_json::to_string_pretty(report).context("writing the report")?;
         format!("{json}\n")
     } else {
         text
     };
-    Ok(Printed::text(stdout))
+    Ok(Printed {
+        code,
+        ..Printed::text(stdout)
+    })
 }
 
 /// `1 volume`, `2 volumes`.

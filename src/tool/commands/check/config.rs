@@ -44,8 +44,5 @@ pub fn mistakes(host: &Host, loaded: &Loaded, file: Option<&Path>, json: bool) -
         file: &shown,
         mistakes: Vec::from_iter(mistake),
     };
-    Ok(Printed {
-        code,
-        ..printed(&report, said, json)?
-    })
+    printed(&report, said, json, code)
 }

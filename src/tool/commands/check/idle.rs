@@ -55,11 +55,7 @@ pub fn check(host: &Host, config: &Loaded, id: &LvId, json: bool) -> Result<Prin
     } else {
         lines(&report.obstacles)
     };
-    let code = u8::from(!report.ready);
-    Ok(Printed {
-        code,
-        ..printed(&report, text, json)?
-    })
+    printed(&report, text, json, u8::from(!report.ready))
 }
 
 fn lines(obstacles: &[Obstacle]) -> String {

@@ -85,11 +85,7 @@ fn rehearse(host: &Host, config: &Loaded, args: &Check, options: &Options) -> Re
     };
     let (verdict, _) = inventory.verdict(&options.id, request);
     let report = CheckReport::of(vec![Checked::unlisted(verdict)], Vec::new());
-    let printed = printed(&report, in_steps(&report), args.json)?;
-    Ok(Printed {
-        code: report.code(),
-        ..printed
-    })
+    printed(&report, in_steps(&report), args.json, report.code())
 }
 
 /// Checks the named volumes and groups, or all. The exit code is 0 if every volume is well and would mount, as far as a
@@ -120,11 +116,10 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
         let lines: String = findings.map(|one| line_beside(one, widest)).collect();
         format!("{lines}{}\n", count(&report))
     };
-    let printed = printed(&report, text, args.json)?;
+    let code = report.code().max(u8::from(!unknown.is_empty()));
     Ok(Printed {
-        code: report.code().max(u8::from(!unknown.is_empty())),
         stderr: format!("{}{unknown}", choice.notes),
-        ..printed
+        ..printed(&report, text, args.json, code)?
     })
 }
 

@@ -33,13 +33,12 @@ impl Findings {
 
     /// The text or JSON to print. The exit code is 1 if a pod would fail, and 3 if there are only warnings.
     pub fn printed(&self, json: bool, width: usize) -> Result<Printed> {
-        let mut report = printed(&self.0, self.text(width), json)?;
-        report.code = match self.0.iter().map(|one| one.severity).max() {
+        let code = match self.0.iter().map(|one| one.severity).max() {
             None | Some(Severity::Ok | Severity::Note) => 0,
             Some(Severity::Failed) => 1,
             Some(Severity::Warning) => 3,
         };
-        Ok(report)
+        printed(&self.0, self.text(width), json, code)
     }
 
     fn text(&self, width: usize) -> String {

@@ -52,9 +52,8 @@ pub fn run(host: &Host, config: &Config, args: &LogArgs) -> Result<Printed> {
         ([], Some(word)) => format!("no such call about {} is in the log\n", word.shown()),
         (calls, _) => in_columns(calls, true),
     };
-    let mut printed = printed(&calls, text, args.json)?;
-    printed.code = u8::from(args.name.is_some() && calls.is_empty());
-    Ok(printed)
+    let is_missing = args.name.is_some() && calls.is_empty();
+    printed(&calls, text, args.json, u8::from(is_missing))
 }
 
 /// Parses the value of `--since` into seconds since the epoch.

@@ -124,9 +124,7 @@ fn list(inventory: &Inventory, choice: &Choice, args: &StatusArgs) -> Result<Pri
         };
         table + &report.below_the_list()
     };
-    let mut printed = printed(&report, text, args.json)?;
-    printed.code = u8::from(args.unwell && is_unwell);
-    Ok(printed)
+    printed(&report, text, args.json, u8::from(args.unwell && is_unwell))
 }
 
 impl StatusReport {

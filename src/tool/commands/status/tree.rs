@@ -71,7 +71,7 @@ pub fn of(inventory: &Inventory, volume: &Volume, json: bool) -> Result<Printed>
             let _ = writeln!(text, "Last calls:  not known: {error:#}");
         }
     }
-    printed(&shown, text, json)
+    printed(&shown, text, json, 0)
 }
 
 /// The tree of devices and mounts, from the disks at the top to the pods.
