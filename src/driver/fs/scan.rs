@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -100,16 +101,22 @@ pub(crate) fn clean(host: &Host, size: Bytes, device: File, lock: &Lock) -> Resu
 pub fn clean_places(device: &str, size: u64) -> io::Result<()> {
     let file = file_to_clean(device)?;
     let zeros = vec![0; CHUNK];
-    for range in ranges(size, Extent::Whole) {
-        let mut at = range.start;
-        while at < range.end {
-            let left = usize::try_from(range.end.saturating_sub(at)).unwrap_or(usize::MAX);
-            let chunk = zeros.get(..left.min(CHUNK)).unwrap_or_default();
-            file.write_all_at(chunk, at)?;
-            at = at.saturating_add(chunk.len() as u64);
-        }
+    for (start, length) in parts(size, Extent::Whole) {
+        file.write_all_at(zeros.get(..length).unwrap_or_default(), start)?;
     }
     file.sync_all()
+}
+
+/// The parts of a device that are read or cleaned, with at most [`CHUNK`] bytes each: where a part begins, and its
+/// length.
+fn parts(size: u64, extent: Extent) -> impl Iterator<Item = (u64, usize)> {
+    let all = ranges(size, extent).into_iter();
+    all.flat_map(|Range { start, end }| {
+        (start..end).step_by(CHUNK).map(move |at| {
+            let left = usize::try_from(end.saturating_sub(at)).unwrap_or(CHUNK);
+            (at, left.min(CHUNK))
+        })
+    })
 }
 
 /// Reads the superblock of the filesystem on a device. `None`: there is no valid superblock.
@@ -146,19 +153,16 @@ pub fn examine(device: &impl ReadAt, size: u64, extent: Extent) -> Examination {
     let mut sum = Sha256::new();
     let mut pages = Pages::new(CHUNK);
     let buffer = pages.bytes();
-    for range in ranges(size, extent) {
-        for start in range.clone().step_by(CHUNK) {
-            let left = usize::try_from(range.end.saturating_sub(start)).unwrap_or(usize::MAX);
-            let chunk = buffer.get_mut(..left.min(CHUNK)).unwrap_or_default();
-            if let Err((offset, error)) = fill(device, chunk, start) {
-                seen.unreadable = Some(Unreadable {
-                    offset,
-                    error: error.to_string(),
-                });
-                return seen;
-            }
-            seen.take(chunk, start, &mut sum);
+    for (start, length) in parts(size, extent) {
+        let chunk = buffer.get_mut(..length).unwrap_or_default();
+        if let Err((offset, error)) = fill(device, chunk, start) {
+            seen.unreadable = Some(Unreadable {
+                offset,
+                error: error.to_string(),
+            });
+            return seen;
         }
+        seen.take(chunk, start, &mut sum);
     }
     if let Some(data) = &mut seen.data {
         let half = sum.finalize().first_chunk().copied();
