@@ -21,7 +21,7 @@ pub fn attach(host: &Host, config: &Loaded, options: &Options, node: &str) -> Re
     if !host.tools.has("lvs") {
         return Ok(elsewhere);
     }
-    let job = Job::of_device(host, config, options, None);
+    let job = Job::new(host, config, options, None);
     match job.ensure_active() {
         Ok(device) => Ok(Reply::device(&device.path)),
         Err(error) => match error.downcast_ref::<Refusal>() {

@@ -73,7 +73,8 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
         ("waitforattach", [device, json]) => {
             let (handed, options) = (device_of(device)?, options_of(host, json)?);
             let config = config_of(config)?;
-            attach::waitforattach(&Job::of_device(host, config, &options, handed))
+            let job = Job::new(host, config, &options, None);
+            attach::waitforattach(&Job { handed, ..job })
         }
         ("isattached", [json, node]) => {
             attach::isattached(host, config, &options_of(host, json)?, node)
@@ -82,12 +83,13 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
             let (dir, handed, options) =
                 (directory(dir)?, device_of(device)?, options_of(host, json)?);
             let config = config_of(config)?;
-            bring_up(&Job::to_mount(host, config, &options, &dir, handed))
+            let job = Job::new(host, config, &options, Some(&dir));
+            bring_up(&Job { handed, ..job })
         }
         ("mount", [dir, json]) => {
             let (dir, options) = (directory(dir)?, options_of(host, json)?);
             let config = config_of(config)?;
-            bring_up(&Job::to_mount(host, config, &options, &dir, None))
+            bring_up(&Job::new(host, config, &options, Some(&dir)))
         }
         ("unmount" | "unmountdevice", [dir]) => unmount::unmount(host, config, &directory(dir)?),
         ("detach", [volume, node]) => attach::detach(host, config, volume, node),

@@ -24,25 +24,21 @@ pub struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// A call that wants an active volume.
-    pub fn of_device(
+    /// A call with these options: see [`Wish::of_call`].
+    pub fn new(
         host: &'a Host<'a>,
         config: &'a Config,
         options: &'a Options,
-        handed: Option<&'a str>,
+        dir: Option<&'a Path>,
     ) -> Self {
-        Self::new(host, config, options, None, handed)
-    }
-
-    /// A call that wants the volume's filesystem mounted at `dir`, as the options and the node's config say.
-    pub fn to_mount(
-        host: &'a Host<'a>,
-        config: &'a Config,
-        options: &'a Options,
-        dir: &'a Path,
-        handed: Option<&'a str>,
-    ) -> Self {
-        Self::new(host, config, options, Some(dir), handed)
+        let id = &options.id;
+        Self {
+            subject: Subject { host, config, id },
+            options,
+            wish: Wish::of_call(config, options, dir),
+            dir,
+            handed: None,
+        }
     }
 
     /// A call that wants the volume, and its filesystem at `dir`, to have at least this size.
@@ -53,27 +49,10 @@ impl<'a> Job<'a> {
         dir: &'a Path,
         size: Bytes,
     ) -> Self {
-        let mut job = Self::new(host, config, options, Some(dir), None);
+        let mut job = Self::new(host, config, options, Some(dir));
         job.wish.purpose = Purpose::Size(size);
         job.wish.read_only = false;
         job
-    }
-
-    fn new(
-        host: &'a Host<'a>,
-        config: &'a Config,
-        options: &'a Options,
-        dir: Option<&'a Path>,
-        handed: Option<&'a str>,
-    ) -> Self {
-        let id = &options.id;
-        Self {
-            subject: Subject { host, config, id },
-            options,
-            wish: Wish::of_call(config, options, dir),
-            dir,
-            handed,
-        }
     }
 }
 
