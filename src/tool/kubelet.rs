@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use driver::config::Config;
-use driver::host::holders::Search;
+use driver::host::holders::{Search, name_of, parent_of};
 use driver::host::{Kernel, proc_file};
 use driver::names::Shown;
 
@@ -34,7 +34,7 @@ pub fn running(kernel: &Kernel) -> Vec<Kubelet> {
         }
         let exe = exe_of(kernel, pid);
         let line = kernel.read_of(pid, "cmdline");
-        let parent = parent_in(&kernel.read_of(pid, "stat"));
+        let parent = parent_of(kernel, pid);
         // `kubelet --version` ends at once, and serves no pods.
         let only_tells = line.split('\0').nth(1) == Some("--version");
         let is_starting = exe.is_some() && exe == parent.and_then(|parent| exe_of(kernel, parent));
@@ -49,7 +49,7 @@ pub fn running(kernel: &Kernel) -> Vec<Kubelet> {
 }
 
 fn is_kubelet(kernel: &Kernel, pid: u32) -> bool {
-    kernel.read_of(pid, "comm").trim_end() == "kubelet"
+    name_of(kernel, pid) == "kubelet"
 }
 
 fn exe_of(kernel: &Kernel, pid: u32) -> Option<PathBuf> {
@@ -93,12 +93,6 @@ fn configs(kernel: &Kernel, line: &str) -> Vec<String> {
 fn text_of(kernel: &Kernel, file: &Path) -> Option<String> {
     let bytes = kernel.read_bytes(file).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// The parent of the process with this `/proc/PID/stat`: "12 (name) S 1 …".
-fn parent_in(stat: &str) -> Option<u32> {
-    let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// The value of a flag on a command line. If the flag is repeated, the last one counts.

@@ -79,18 +79,28 @@ fn is_locked(kernel: &Kernel, pid: u32, descriptor: &str) -> bool {
 
 /// Whether this process has started the other.
 pub fn is_own_child(kernel: &Kernel, pid: u32) -> bool {
+    parent_of(kernel, pid) == Some(std::process::id())
+}
+
+/// The process that has started this one, or that has taken it over.
+pub fn parent_of(kernel: &Kernel, pid: u32) -> Option<u32> {
+    in_stat(kernel, pid, 4)?.parse().ok()
+}
+
+/// A field of `/proc/pid/stat` behind the name, counted from 1 as in proc(5). The name is the second field: it is in
+/// parentheses, and may contain spaces and parentheses.
+fn in_stat(kernel: &Kernel, pid: u32, field: usize) -> Option<String> {
     let stat = kernel.read_of(pid, "stat");
-    let fields = stat.rsplit_once(") ").map(|(_, fields)| fields);
-    // Source: proc(5). The parent is the second field after the name.
-    let parent = fields.and_then(|fields| fields.split(' ').nth(1)?.parse().ok());
-    parent == Some(std::process::id())
+    let (_, behind) = stat.rsplit_once(") ")?;
+    let found = behind.split(' ').nth(field.checked_sub(3)?);
+    found.map(str::to_owned)
 }
 
 /// Whether a process of this name runs.
 pub fn runs(kernel: &Kernel, name: &str) -> bool {
     let search = Search::new(kernel);
     let mut all = search.processes();
-    all.any(|pid| kernel.read_of(pid, "comm").trim_end() == name)
+    all.any(|pid| name_of(kernel, pid) == name)
 }
 
 /// The tool with which LVM checks the metadata of a pool or a cache, such as `thin_check`, if one runs in this group of
@@ -98,10 +108,8 @@ pub fn runs(kernel: &Kernel, name: &str) -> bool {
 pub fn check_in(kernel: &Kernel, group: u32) -> Option<Process> {
     let group = group.to_string();
     let checks = Search::new(kernel).find(|pid| {
-        let stat = kernel.read_of(pid, "stat");
-        // Source: proc(5). The fields after the name begin with the state, the parent and the process group.
-        let (head, fields) = stat.rsplit_once(") ")?;
-        let is_it = head.ends_with("_check") && fields.split(' ').nth(2) == Some(&group);
+        let is_in_group = in_stat(kernel, pid, 5)? == group;
+        let is_it = is_in_group && name_of(kernel, pid).ends_with("_check");
         is_it.then(|| "started by LVM".shown())
     });
     checks.into_iter().next()
@@ -223,13 +231,15 @@ pub fn command(kernel: &Kernel, pid: u32) -> Foreign {
     kernel.read_of(pid, "comm").shown()
 }
 
+/// The name that the kernel keeps of a process: the first 15 bytes.
+pub fn name_of(kernel: &Kernel, pid: u32) -> String {
+    kernel.read_of(pid, "comm").trim_end().to_owned()
+}
+
 /// How long ago the process started. Source: proc(5): the 22nd field of `/proc/pid/stat` is in clock ticks since the
 /// boot. In user space, a second has 100 ticks on every architecture.
 fn age(kernel: &Kernel, pid: u32) -> Option<Duration> {
-    const AFTER_NAME: usize = 22 - 3;
-    let stat = kernel.read_of(pid, "stat");
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let ticks: u64 = fields.split(' ').nth(AFTER_NAME)?.parse().ok()?;
+    let ticks: u64 = in_stat(kernel, pid, 22)?.parse().ok()?;
     let uptime = kernel.read(Path::new("/proc/uptime")).ok()?;
     let uptime: f64 = uptime.split(' ').next()?.parse().ok()?;
     let uptime = Duration::try_from_secs_f64(uptime).ok()?;
