@@ -52,7 +52,10 @@ pub(super) fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
     if !is_sane {
         return None;
     }
-    let log = XfsLog::of(fields)?;
+    // `sb_logblocks`, and whether the log is on the device of the superblock (`sb_logstart`). Sources: the kernel's
+    // `fs/xfs/libxfs/xfs_format.h`, `xfs_dsb`; `fs/xfs/xfs_super.c`, `xfs_open_devices` and `xfs_fs_statfs`.
+    let log = u64::from(fields.be32(96)?).checked_mul(block_size)?;
+    let has_log_inside = fields.be64(48)? != 0;
     Some(Superblock {
         family: Family::Xfs,
         uuid: fields.uuid(32)?,
@@ -61,46 +64,15 @@ pub(super) fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
         condition: Condition::Unknown,
         newest_time: None,
         in_progress: fields.byte(126)? != 0,
-        is_part: log.is_outside() || has_realtime_outside(fields)?,
+        is_part: log != 0 && !has_log_inside || has_realtime_outside(fields)?,
         largest: None,
         only_unmounted: false,
         // Sources: Linux' fs/xfs/xfs_fsops.c, `xfs_growfs_data_private`, and fs/xfs/libxfs/xfs_fs.h,
         // `XFS_MIN_AG_BLOCKS`.
         step: block_size.saturating_mul(64),
-        log: log.size_inside(block_size),
+        log: if has_log_inside { log } else { 0 },
         certain_type: None,
     })
-}
-
-/// The log of an xfs. Sources: the kernel's `fs/xfs/libxfs/xfs_format.h`, `xfs_dsb`; `fs/xfs/xfs_super.c`,
-/// `xfs_open_devices` and `xfs_fs_statfs`.
-struct XfsLog {
-    /// `sb_logblocks`
-    blocks: u64,
-    /// Whether the log is on the device of the superblock (`sb_logstart`).
-    is_inside: bool,
-}
-
-impl XfsLog {
-    fn of(fields: &Fields) -> Option<Self> {
-        Some(Self {
-            blocks: u64::from(fields.be32(96)?),
-            is_inside: fields.be64(48)? != 0,
-        })
-    }
-
-    /// The log's size on the device of the superblock, in bytes.
-    fn size_inside(&self, block_size: u64) -> u64 {
-        if self.is_inside {
-            self.blocks.saturating_mul(block_size)
-        } else {
-            0
-        }
-    }
-
-    fn is_outside(&self) -> bool {
-        self.blocks != 0 && !self.is_inside
-    }
 }
 
 /// Whether the realtime section of an xfs is on another device. Since Linux 6.15, it can be on the same device
