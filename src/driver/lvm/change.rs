@@ -177,26 +177,22 @@ fn device_of_pool(host: &Host, id: &LvId, pool: &LvName) -> Option<DeviceNumber>
     (!is_suspended).then_some(number)
 }
 
-/// The extension of a volume.
-pub struct Larger<'a> {
-    /// The volume's device. Before the extension, it is not suspended.
-    pub device: DeviceNumber,
-    pub size: Bytes,
-    /// The disks on which the volume may take space. Empty: any disk.
-    pub disks: &'a [PathBuf],
-}
-
-/// Extends a volume.
-pub fn extend(host: &Host, volume: &Volume, larger: &Larger, lock: &Lock) -> Result<()> {
-    let size = larger.size;
+/// Extends a volume. `device`: the volume's device, which is not suspended before. `disks`: the disks on which the
+/// volume may take space; if empty, any disk.
+pub fn extend(
+    host: &Host,
+    volume: &Volume,
+    device: DeviceNumber,
+    (size, disks): (Bytes, &[PathBuf]),
+    lock: &Lock,
+) -> Result<()> {
     let (id, vg) = (&volume.id, volume.id.vg());
     let command = command("lvextend", host.limits.resize)
         .stdin(lock.file())
         .args(["--size".to_owned(), format!("{}b", size.get())])
         .operand(id.to_string());
-    let disks = larger.disks.iter();
-    let command = disks.fold(command, Command::operand);
-    let extended = resume_if_failed(host, vg, larger.device, run(host, &command, vg));
+    let command = disks.iter().fold(command, Command::operand);
+    let extended = resume_if_failed(host, vg, device, run(host, &command, vg));
     extended.map_err(|error| not_extended(host, volume, size, error))
 }
 

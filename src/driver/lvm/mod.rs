@@ -23,9 +23,7 @@ mod volume;
 mod wait;
 
 pub use astray::astray;
-pub(crate) use change::{
-    Larger, activate, activate_as_listed, create, deactivate, extend, refresh, retag,
-};
+pub(crate) use change::{activate, activate_as_listed, create, deactivate, extend, refresh, retag};
 pub use faults::{Disk, Fault, disks};
 pub use find::{Found, find, find_group, has_unused_table, lock_of, tagged};
 pub use group::{Group, GroupDisk};

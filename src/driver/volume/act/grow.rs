@@ -7,7 +7,7 @@ use super::grow_inside::{grow_inside, require_filled, require_fit};
 use super::release::give_up;
 use crate::fs::{self, Family};
 use crate::host::{Host, Lock};
-use crate::lvm::{self, Larger, Volume};
+use crate::lvm::{self, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, FsType, Shown};
 use crate::volume::decide::{Decision, Facts, Ground, Uses, When, when_it_grows, wider};
@@ -88,12 +88,8 @@ fn extend(job: &Job, facts: &Facts, device: &Device, size: Bytes, lock: &Lock) -
     device.require_still_there(host.kernel)?;
     if volume.device_size() < size {
         let fitting = facts.ground.as_ref().and_then(Ground::fitting);
-        let larger = Larger {
-            device: device.number,
-            size,
-            disks: fitting.as_ref().map_or(&[], |fitting| &fitting.disks),
-        };
-        lvm::extend(host, volume, &larger, lock)?;
+        let disks = fitting.map_or_else(Vec::new, |fitting| fitting.disks);
+        lvm::extend(host, volume, device.number, (size, &disks), lock)?;
     } else {
         // A failed lvextend has changed LVM's metadata, but not the device.
         lvm::refresh(host, device.target(), device.number, lock)?;
