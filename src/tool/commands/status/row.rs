@@ -80,11 +80,15 @@ impl VolumeRow {
         };
         let (health, facts) = Health::of(inventory, volume, Some(request));
         let seen = facts.as_ref();
-        let Devices {
-            device,
-            top,
-            mounts,
-        } = Devices::of(inventory, volume, seen);
+        // As the look saw them, or else as all volumes were listed.
+        let listed = inventory.device(volume);
+        let device = seen.map_or(listed, |facts| facts.device.as_ref());
+        let top = match seen {
+            Some(facts) => facts.top(),
+            None => listed.map(|device| inventory.top(device)),
+        };
+        let mounts = device.map(|device| inventory.mounts(device));
+        let mounts = mounts.unwrap_or_default();
         let readable = device.filter(|_| health.suspended.is_none());
         let space = readable.and_then(|device| inventory.space(device));
         let uids = uids_of(&mounts).into_iter();
@@ -114,32 +118,6 @@ impl VolumeRow {
             next_mount: health.verdict,
         };
         (row, facts)
-    }
-}
-
-/// A volume's devices, and their mounts: as the look saw them, or else as all volumes were listed.
-struct Devices<'a> {
-    device: Option<&'a Device>,
-    /// The device inside, if this is an encrypted volume that is open. Otherwise the device itself.
-    top: Option<&'a Device>,
-    mounts: Vec<&'a Row>,
-}
-
-impl<'a> Devices<'a> {
-    fn of(inventory: &'a Inventory, volume: &Volume, facts: Option<&'a Facts>) -> Self {
-        let listed = inventory.device(volume);
-        let device = facts.map_or(listed, |facts| facts.device.as_ref());
-        let top = match facts {
-            Some(facts) => facts.top(),
-            None => listed.map(|device| inventory.top(device)),
-        };
-        let mounts = device.map(|device| inventory.mounts(device));
-        let mounts = mounts.unwrap_or_default();
-        Self {
-            device,
-            top,
-            mounts,
-        }
     }
 }
 
