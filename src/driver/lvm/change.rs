@@ -33,28 +33,23 @@ fn run(host: &Host, command: &Command, vg: &VgName) -> Result<()> {
 
 /// Changes the volume of this name if it has this UUID. LVM compares both under its own lock, so another volume that
 /// got the name meanwhile is not changed. LVM reports success then, too. So a caller that needs the change looks again.
-/// Source: lvmreport(7), "Selection".
+/// `more`: further conditions; empty, or begins with ` && `. Source: lvmreport(7), "Selection".
 fn lvchange(
     host: &Host,
-    target: Target,
+    (id, uuid): Target,
+    more: &str,
     options: &[&str],
     lock: Option<&Lock>,
     (step, doing): (FailedStep, &str),
 ) -> Result<()> {
-    let id = target.0;
-    let mut command = lvchange_of(host, target, "").args(options);
+    let selected = format!("lv_uuid=\"{uuid}\"{more}");
+    let command = command("lvchange", host.limits.activate).unseen(["--select", &selected]);
+    let mut command = command.args(options);
     if let Some(lock) = lock {
         command = command.stdin(lock.file());
     }
     run(host, &command.operand(id.to_string()), id.vg())
         .map_err(|error| step.of(host, error, format!("{doing} {id}")))
-}
-
-/// An lvchange for the volume with this UUID. `more`: further conditions of LVM's selection; empty, or begins with ` &&
-/// `.
-fn lvchange_of(host: &Host, (_, uuid): Target, more: &str) -> Command {
-    let selected = format!("lv_uuid=\"{uuid}\"{more}");
-    command("lvchange", host.limits.activate).unseen(["--select", &selected])
 }
 
 /// These options also activate a volume that is marked to stay inactive at boot, as thin snapshots are. With a
@@ -64,8 +59,8 @@ const ACTIVATE: [&str; 4] = ["--activate", "y", "--ignoreactivationskip", "--yes
 const ACTIVATING: (FailedStep, &str) = (FailedStep::Activation, "activating");
 
 /// Activates a volume on this host.
-pub fn activate(host: &Host, target: Target, lock: Option<&Lock>) -> Result<()> {
-    lvchange(host, target, &ACTIVATE, lock, ACTIVATING)
+pub fn activate(host: &Host, target: Target, lock: &Lock) -> Result<()> {
+    lvchange(host, target, "", &ACTIVATE, Some(lock), ACTIVATING)
 }
 
 /// Activates a volume if it still is as an earlier list of LVM says (`volume`). Under its own lock, LVM compares tags,
@@ -86,26 +81,21 @@ pub fn activate_as_listed(host: &Host, volume: &Volume, lock: &Lock) -> Result<(
         tags.join("\" && \""),
         volume.health
     );
-    let id = &volume.id;
-    let command = lvchange_of(host, volume.target(), &same)
-        .args(ACTIVATE)
-        .stdin(lock.file())
-        .operand(id.to_string());
-    let (step, doing) = ACTIVATING;
-    run(host, &command, id.vg()).map_err(|error| step.of(host, error, format!("{doing} {id}")))
+    let target = volume.target();
+    lvchange(host, target, &same, &ACTIVATE, Some(lock), ACTIVATING)
 }
 
 /// Deactivates a volume. LVM refuses while the volume is open.
 pub fn deactivate(host: &Host, target: Target, lock: &Lock) -> Result<()> {
     let options = ["--activate", "n"];
     let doing = (FailedStep::Deactivation, "deactivating");
-    lvchange(host, target, &options, Some(lock), doing)
+    lvchange(host, target, "", &options, Some(lock), doing)
 }
 
 /// Makes the kernel use the table that LVM's metadata describes, and resumes the volume. `device`: the volume's device.
 pub fn refresh(host: &Host, target: Target, device: DeviceNumber, lock: &Lock) -> Result<()> {
     let doing = (FailedStep::Growth, "refreshing");
-    let refreshed = lvchange(host, target, &["--refresh"], Some(lock), doing);
+    let refreshed = lvchange(host, target, "", &["--refresh"], Some(lock), doing);
     resume_if_failed(host, target.0.vg(), device, refreshed)
 }
 
@@ -116,13 +106,8 @@ pub fn retag(host: &Host, target: Target, tags: &Tags, lock: Option<&Lock>) -> R
     if options.is_empty() {
         return Ok(());
     }
-    lvchange(
-        host,
-        target,
-        &options,
-        lock,
-        (FailedStep::Tagging, "tagging"),
-    )
+    let doing = (FailedStep::Tagging, "tagging");
+    lvchange(host, target, "", &options, lock, doing)
 }
 
 impl Writing<'_> {

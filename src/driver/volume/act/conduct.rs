@@ -82,10 +82,7 @@ impl Job<'_> {
             if decision != Decision::Ready {
                 bail!("{decision:?} is no decision about a device");
             }
-            let device = seen.facts.device.clone();
-            device
-                .map(Step::Done)
-                .context("an active volume has no device")
+            Ok(Step::Done(seen.facts.require_device()?.clone()))
         })?;
         self.tag_kubelets_name_if_needed(None);
         Ok(device)
@@ -154,8 +151,7 @@ impl Job<'_> {
 
     /// Resumes the volume if a killed LVM command left it suspended.
     fn resume(&self, seen: &Look, locks: &HeldLocks) -> Result<()> {
-        let found = seen.facts.device.as_ref();
-        let device = found.context("a volume without a device is suspended")?;
+        let device = seen.facts.require_device()?;
         // LVM reported the unused table before other, perhaps slow, questions were asked. So this asks again.
         if is_left_suspended(self.subject, device)? {
             resume(self.subject, device, locks.of_volume()?)?;
@@ -184,7 +180,7 @@ impl Job<'_> {
             // If this call is killed, another call finds by this tag which volume to deactivate.
             self.tag_kubelets_name(&volume, Some(lock))?;
         }
-        let activated = lvm::activate(host, volume.target(), Some(lock));
+        let activated = lvm::activate(host, volume.target(), lock);
         if shared && activated.is_err() {
             seen.note_holder(config.limits.query);
             if let Decision::Refuse(reason) = seen.settle(&self.wish)? {

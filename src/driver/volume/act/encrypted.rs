@@ -18,8 +18,7 @@ use crate::volume::subject::Subject;
 pub fn open(job: &Job, seen: &mut Look, read_only: bool, lock: &Lock) -> Result<()> {
     let Subject { host, id, .. } = job.subject;
     let key = job.key()?;
-    let found = seen.facts.device.clone();
-    let device = found.with_context(|| format!("{id} has no device"))?;
+    let device = seen.facts.require_device()?.clone();
     if seen.facts.top() != Some(&device) {
         // If the device inside was read, the claim is of that device.
         seen.release_claim();

@@ -34,9 +34,8 @@ fn grow_all(
     decision: &Decision,
     locks: &mut HeldLocks,
 ) -> Result<(Bytes, Option<&'static str>)> {
-    let Subject { host, id, .. } = job.subject;
-    let found = facts.device.clone();
-    let device = found.with_context(|| format!("{id} has no device"))?;
+    let host = job.subject.host;
+    let device = facts.require_device()?.clone();
     // While LVM and the filesystem's tool work, the pin keeps the device's number from another device.
     let on = device.pin(host.kernel)?;
     let volume = facts.require_volume()?;

@@ -118,7 +118,7 @@ fn is_to_give(subject: Subject, volume: &Volume, held: &Lock) -> Result<bool> {
         }
         // LVM deactivates a pool only together with an active thin volume.
         if volume.pool.is_some() {
-            lvm::activate(host, volume.target(), Some(held))?;
+            lvm::activate(host, volume.target(), held)?;
         }
     } else if locks != LeaseState::Lost
         // LVM would deactivate the volume, report success, and keep the cluster's lock. With a lost lease there is no

@@ -254,6 +254,12 @@ impl Facts {
             .with_context(|| format!("LVM was not asked for {}", self.id))
     }
 
+    /// The volume's own device; an error if the volume is not active.
+    pub fn require_device(&self) -> Result<&Device> {
+        let device = self.device.as_ref();
+        device.with_context(|| format!("{} has no device", self.id))
+    }
+
     /// The only disks on which the volume may be created. Empty: any disk.
     pub fn disks_to_create_on(&self) -> Vec<PathBuf> {
         match &self.room {

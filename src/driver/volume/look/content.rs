@@ -18,9 +18,7 @@ use crate::volume::device::Device;
 impl Look<'_> {
     /// Reads the content of the volume's own device.
     pub(super) fn content(&mut self) -> Result<Content> {
-        let Some(device) = self.facts.device.clone() else {
-            bail!("{} is not active", self.facts.id);
-        };
+        let device = self.facts.require_device()?.clone();
         let kernel = self.subject.host.kernel;
         self.facts.read_only = device.is_read_only(kernel);
         self.facts.read_only_disk = device.read_only_disk(kernel);
