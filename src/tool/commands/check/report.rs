@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use crate::commands::survey::{Choice, Finding, Health, Inventory, OK, Outcome, Request, Verdict};
+use crate::commands::survey::{
+    Choice, Finding, Health, Inventory, NextMount, OK, Request, Verdict,
+};
 use crate::output::{indented, width};
 use driver::host::own_name;
 use driver::lvm::Volume;
@@ -117,12 +119,12 @@ impl CheckReport {
     fn count(&mut self) {
         self.unwell = self.volumes.iter().filter(|one| one.is_unwell()).count();
         for one in &self.volumes {
-            let number = match &one.verdict.outcome {
+            let number = match one.verdict.next_mount() {
                 _ if !one.counts => &mut self.not_counted,
-                Outcome::Busy(_) => &mut self.busy,
-                Outcome::Repair(_) => &mut self.to_repair,
+                NextMount::Busy => &mut self.busy,
+                NextMount::Repair => &mut self.to_repair,
+                NextMount::Activate => &mut self.not_active,
                 _ if one.verdict.is_good() => &mut self.would_mount,
-                _ if one.verdict.is_inactive() => &mut self.not_active,
                 _ => &mut self.would_be_refused,
             };
             *number = number.saturating_add(1);

@@ -26,4 +26,6 @@ pub use next_mount::NextMount;
 pub use node::NodeHealth;
 pub use pods::{Pods, uid_of, uids_of};
 pub use steps::content_in_words;
-pub use verdict::{Outcome, Verdict};
+#[cfg(test)]
+pub use verdict::Outcome;
+pub use verdict::Verdict;

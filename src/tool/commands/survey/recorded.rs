@@ -2,10 +2,10 @@
 
 use super::finding::Finding;
 use super::health::Health;
-use super::verdict::Outcome;
+use super::next_mount::NextMount;
+use super::verdict::Verdict;
 use driver::host::own_name;
 use driver::lvm::Unfinished;
-use driver::volume::Decision;
 
 impl Health {
     pub(super) fn may_be_formatted(&self) -> Option<Finding> {
@@ -26,26 +26,19 @@ impl Health {
             None => format!("mkfs.{fs} was not seen to end"),
         };
         let finding = Finding::warning("mkfs-unfinished", text).word("mkfs unfinished");
-        let why = match self.verdict.as_ref().map(|one| &one.outcome) {
-            Some(Outcome::Decided(Decision::Refuse(_))) => "the next mount is refused",
-            Some(Outcome::Decided(Decision::Mount(_))) => "the next mount records it",
+        let why = match self.verdict.as_ref().map(Verdict::next_mount) {
+            Some(NextMount::Refuse) => "the next mount is refused",
+            Some(NextMount::Mount) => "the next mount records it",
             Some(
-                Outcome::Decided(
-                    Decision::Look(_)
-                    | Decision::Ready
-                    | Decision::Extend(_)
-                    | Decision::Create(_)
-                    | Decision::Activate
-                    | Decision::Resume
-                    | Decision::Restrict { .. }
-                    | Decision::Bind(_)
-                    | Decision::Open { .. }
-                    | Decision::Make { .. },
-                )
-                | Outcome::Repair(_)
-                | Outcome::WouldFail(..)
-                | Outcome::Busy(_)
-                | Outcome::Unknown(_),
+                NextMount::Bind
+                | NextMount::Create
+                | NextMount::Format
+                | NextMount::Resume
+                | NextMount::Open
+                | NextMount::Activate
+                | NextMount::NotRead
+                | NextMount::Busy
+                | NextMount::Repair,
             )
             | None => "the next mount makes it again",
         };

@@ -114,23 +114,24 @@ impl Verdict {
 
     /// Whether the next mount would succeed.
     pub fn is_good(&self) -> bool {
-        let Outcome::Decided(decision) = &self.outcome else {
-            return false;
-        };
-        !matches!(
-            decision,
-            Decision::Refuse(_) | Decision::Look(_) | Decision::Activate | Decision::Extend(_)
-        )
-    }
-
-    /// Whether the volume would have to be activated before more is known.
-    pub fn is_inactive(&self) -> bool {
-        matches!(self.outcome, Outcome::Decided(Decision::Activate))
+        match self.next_mount() {
+            NextMount::Bind
+            | NextMount::Mount
+            | NextMount::Create
+            | NextMount::Format
+            | NextMount::Resume
+            | NextMount::Open => true,
+            NextMount::Activate
+            | NextMount::NotRead
+            | NextMount::Busy
+            | NextMount::Repair
+            | NextMount::Refuse => false,
+        }
     }
 
     /// Whether the device would have to be read before more is known.
     pub fn is_unread(&self) -> bool {
-        matches!(self.outcome, Outcome::Decided(Decision::Look(_)))
+        self.next_mount() == NextMount::NotRead
     }
 
     /// A [`NextMount`] in one word.
@@ -138,7 +139,7 @@ impl Verdict {
         self.next_mount().into()
     }
 
-    fn next_mount(&self) -> NextMount {
+    pub fn next_mount(&self) -> NextMount {
         match &self.outcome {
             Outcome::Decided(decision) => match decision {
                 Decision::Refuse(_) => NextMount::Refuse,
