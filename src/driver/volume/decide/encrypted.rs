@@ -40,12 +40,17 @@ pub fn for_encrypted(
     match (&record.luks, record.making_in_luks(), content) {
         (_, _, Content::Failed(_) | Content::Unreadable { .. }) => Ok(None),
         (Some(uuid), ..) => for_recorded(facts, uuid, content, volume, wish).map(Some),
+        // Nothing is recorded with this header: the driver's own luksFormat was killed, or the mkfs after it, or
+        // somebody restored LVM's metadata of that moment.
         (None, Some((_, uuid)), Content::Luks(header))
-            if record.made.is_none()
-                && is_usable_as(header, uuid)
-                && (header.has_keys() || !is_open) =>
+            if record.made.is_none() && is_usable_as(header, uuid) && header.has_keys() =>
         {
-            for_cut_short(facts, header, uuid, volume, wish).map(Some)
+            open(facts, header, volume, wish).map(Some)
+        }
+        (None, Some((_, uuid)), Content::Luks(header))
+            if record.made.is_none() && is_usable_as(header, uuid) && !is_open =>
+        {
+            made_again(facts, Some(uuid), volume, wish).map(Some)
         }
         // The volume is open, and its header is gone: somebody wiped the header.
         (None, Some((_, uuid)), _) if is_open => Err(another_header(uuid, content)),
@@ -87,22 +92,6 @@ fn for_recorded(
         | Content::Several
         | Content::Unreadable { .. }
         | Content::Failed(_) => Err(another_header(uuid, content)),
-    }
-}
-
-/// Decides for a header with which nothing is recorded yet: the driver's own luksFormat was killed, or the mkfs after
-/// it, or somebody restored LVM's metadata of that moment.
-fn for_cut_short(
-    facts: &Facts,
-    header: &Header,
-    uuid: &str,
-    volume: &Volume,
-    wish: &Wish,
-) -> Ruling {
-    if header.has_keys() {
-        open(facts, header, volume, wish)
-    } else {
-        made_again(facts, Some(uuid), volume, wish)
     }
 }
 
