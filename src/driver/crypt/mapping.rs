@@ -77,7 +77,7 @@ impl Luks {
 
 /// The kernel's table of an open device. The kernel encrypts by this table, not by the header. Source: the kernel's
 /// Documentation/admin-guide/device-mapper/dm-crypt.rst.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DmTable {
     /// The name of the device-mapper target. Empty: the kernel uses no table yet. If the target is not `crypt`, the
     /// fields below are empty.
@@ -96,21 +96,6 @@ pub struct DmTable {
 
 /// The unit of a table's numbers, in bytes.
 const SECTOR: u64 = 512;
-
-impl DmTable {
-    /// The table of a device that is not encrypted as the driver does.
-    fn none() -> Self {
-        Self {
-            target: "no crypt".to_owned(),
-            cipher: String::new(),
-            has_key: false,
-            below: None,
-            offset: None,
-            sector_size: SECTOR,
-            options: Vec::new(),
-        }
-    }
-}
 
 /// Options that change only the speed: see [`DmTable::options`].
 pub(super) const OF_SPEED: [&str; 5] = [
@@ -136,11 +121,12 @@ pub fn table_of(host: &Host, device: DeviceNumber) -> Result<DmTable> {
 fn parse(text: &str) -> DmTable {
     let words: Vec<&str> = text.split_whitespace().collect();
     if words.is_empty() {
-        return DmTable {
-            target: String::new(),
-            ..DmTable::none()
-        };
+        return DmTable::default();
     }
+    let another = || DmTable {
+        target: "no crypt".to_owned(),
+        ..DmTable::default()
+    };
     let [
         _,
         _,
@@ -153,10 +139,10 @@ fn parse(text: &str) -> DmTable {
         ref options @ ..,
     ] = *words
     else {
-        return DmTable::none();
+        return another();
     };
     if text.trim_end().lines().count() != 1 {
-        return DmTable::none();
+        return another();
     }
     let offset: Option<u64> = offset.parse().ok().filter(|_| iv_offset == "0");
     let mut table = DmTable {
@@ -165,7 +151,8 @@ fn parse(text: &str) -> DmTable {
         has_key: key != "-",
         below: below.parse().ok(),
         offset: offset.and_then(|sectors| sectors.checked_mul(SECTOR)),
-        ..DmTable::none()
+        sector_size: SECTOR,
+        options: Vec::new(),
     };
     // The first word is the number of options.
     for option in options.iter().skip(1) {
