@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::Deserialize;
 
 use super::group::Group;
 use super::report::{LV_FIELDS, ask, read, read_with_warnings};
 use super::space::{group_fields, groups_in};
 use super::volume::{Lease, Volume};
-use super::wait::find_cause;
+use super::wait::answer;
 use crate::host::{Command, Host, ToolError};
 use crate::names::{LvId, VgName};
 
@@ -47,7 +47,7 @@ pub fn find(host: &Host, id: &LvId) -> Result<Found> {
         }
         found => found,
     };
-    find_cause(host, Some(id.vg()), found).with_context(|| format!("asking LVM for {id}"))
+    answer(host, Some(id.vg()), found, id)
 }
 
 /// Makes LVM ignore its hints, which name the disks that LVM reads. The hints stay the same when a failed disk can be
@@ -129,12 +129,13 @@ fn lists(host: &Host, command: &Command, kind: &str, name: &str) -> Result<bool,
 /// Whether an LVM command was killed after it had loaded a new table for this volume and before the kernel used it. LVM
 /// answers only when no command is at work on the group, so the command that loaded the table has ended.
 pub fn has_unused_table(host: &Host, id: &LvId) -> Result<bool> {
-    find_cause(
+    let is_set = is_set_for(host, id, "lv_inactive_table");
+    answer(
         host,
         Some(id.vg()),
-        is_set_for(host, id, "lv_inactive_table"),
+        is_set,
+        format_args!("the tables of {id}"),
     )
-    .with_context(|| format!("asking LVM for the tables of {id}"))
 }
 
 /// Whether this field of a volume is not empty in LVM's report.
@@ -149,23 +150,20 @@ pub(super) fn is_set_for(host: &Host, id: &LvId, field: &str) -> Result<bool, To
 
 pub fn tagged(host: &Host, tag: &str) -> Result<Vec<Volume>> {
     let command = ask("lvs", LV_FIELDS, host.limits.query).operand(format!("@{tag}"));
-    find_cause(
+    let volumes = read(host, &command, |report| report.volumes("lv"));
+    answer(
         host,
         None,
-        read(host, &command, |report| report.volumes("lv")),
+        volumes,
+        format_args!("volumes with the tag {tag}"),
     )
-    .with_context(|| format!("asking LVM for volumes with the tag {tag}"))
 }
 
 /// All visible volumes, sorted by name.
 pub(super) fn all_volumes(host: &Host) -> Result<Vec<Volume>> {
     let command = ask("lvs", LV_FIELDS, host.limits.query);
-    let (mut volumes, warned) = find_cause(
-        host,
-        None,
-        read_with_warnings(host, &command, |report| report.volumes("lv")),
-    )
-    .context("asking LVM for all volumes")?;
+    let listed = read_with_warnings(host, &command, |report| report.volumes("lv"));
+    let (mut volumes, warned) = answer(host, None, listed, "all volumes")?;
     for volume in &mut volumes {
         volume.warned = warned;
     }
@@ -178,12 +176,9 @@ pub(super) fn volumes_of(host: &Host, groups: &[String]) -> Result<Vec<Volume>> 
     for vg in groups {
         command = command.operand(vg.as_str());
     }
-    find_cause(
-        host,
-        None,
-        read(host, &command, |report| report.volumes("vg")),
-    )
-    .with_context(|| format!("asking LVM for the volumes of {}", groups.join(", ")))
+    let volumes = read(host, &command, |report| report.volumes("vg"));
+    let names = groups.join(", ");
+    answer(host, None, volumes, format_args!("the volumes of {names}"))
 }
 
 /// The names of all groups that are on the disks. LVM answers without taking a lock.
@@ -197,7 +192,7 @@ pub(super) fn group_names(host: &Host) -> Result<BTreeSet<VgName>, ToolError> {
 
 pub(super) fn all_groups(host: &Host) -> Result<Vec<Group>> {
     let command = ask("vgs", &group_fields(), host.limits.query);
-    find_cause(host, None, read(host, &command, groups_in)).context("asking LVM for all groups")
+    answer(host, None, read(host, &command, groups_in), "all groups")
 }
 
 /// One volume group. `None`: LVM lists no such group.
@@ -206,8 +201,7 @@ pub fn find_group(host: &Host, vg: &VgName) -> Result<Option<Group>> {
     match read(host, &command, groups_in) {
         Ok(groups) => Ok(groups.into_iter().find(|group| group.name == vg.as_str())),
         Err(ToolError::Failed { code: FAILED, .. }) if is_unknown(host, vg) => Ok(None),
-        Err(error) => find_cause(host, Some(vg), Err(error))
-            .with_context(|| format!("asking LVM for the group {vg}")),
+        Err(error) => answer(host, Some(vg), Err(error), format_args!("the group {vg}")),
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::num::NonZeroU64;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::Deserialize;
 
 use super::report::{Report, ask, bytes, number, read};
 use super::volume::Volume;
-use super::wait::find_cause;
+use super::wait::answer;
 use crate::host::Host;
 use crate::names::{Bytes, LvName};
 
@@ -37,20 +37,12 @@ pub fn see_promised(host: &Host, pool: &mut Volume, limit: u8) -> Result<()> {
         return Ok(());
     }
     let vg = pool.id.vg();
-    let command = ask(
-        "lvs",
-        "lv_name,pool_lv,lv_size,chunk_size",
-        host.limits.query,
-    )
-    .args(["--all"])
-    .operand(vg.as_str());
-    let promised = find_cause(
-        host,
-        Some(vg),
-        read(host, &command, |report| promised(report, pool.id.lv())),
-    )
-    .with_context(|| format!("asking LVM for the volumes of {}", pool.id));
-    pool.promised = promised?;
+    let fields = "lv_name,pool_lv,lv_size,chunk_size";
+    let command = ask("lvs", fields, host.limits.query).args(["--all"]);
+    let command = command.operand(vg.as_str());
+    let promised = read(host, &command, |report| promised(report, pool.id.lv()));
+    let what = format!("the volumes of {}", pool.id);
+    pool.promised = answer(host, Some(vg), promised, what)?;
     Ok(())
 }
 

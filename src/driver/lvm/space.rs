@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::Deserialize;
 
 use super::group::{Group, GroupDisk, PV_FIELDS, VG_FIELDS};
 use super::report::{Report, ask, read};
-use super::wait::find_cause;
+use super::wait::answer;
 use crate::host::Host;
 use crate::names::{Bytes, VgName};
 
@@ -31,12 +31,8 @@ pub fn allowed(disks: &[GroupDisk]) -> Vec<PathBuf> {
 /// The disks of a group.
 pub fn disks_of(host: &Host, vg: &VgName) -> Result<Vec<GroupDisk>> {
     let command = ask("vgs", PV_FIELDS, host.limits.query).operand(vg.as_str());
-    find_cause(
-        host,
-        Some(vg),
-        read(host, &command, |report| report.rows("vg")),
-    )
-    .with_context(|| format!("asking LVM for the disks of {vg}"))
+    let disks = read(host, &command, |report| report.rows("vg"));
+    answer(host, Some(vg), disks, format_args!("the disks of {vg}"))
 }
 
 /// A row of vgs(8). A group has one row for each disk.

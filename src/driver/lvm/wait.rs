@@ -1,14 +1,17 @@
 //! Explains why an LVM command failed or did not end.
 
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Error, Result};
+
 use super::lockd::{any_obstacle, has_lvmlockd};
 use super::mapped::{Mapped, with_its_table};
 use super::udev::Udev;
 use super::unusable::obstacle;
 use crate::host::{Command, Effect, Host, Kernel, ToolError, holders};
 use crate::names::{LvId, Shown, VgName};
-use anyhow::{Error, Result};
-use std::path::Path;
-use std::time::Duration;
 
 /// The time limit for asking LVM why this node cannot use a group.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -24,10 +27,17 @@ pub(super) fn find_cause<T>(
     vg: Option<&VgName>,
     done: Result<T, ToolError>,
 ) -> Result<T> {
-    match done {
-        Ok(done) => Ok(done),
-        Err(error) => Err(with_cause(host, vg, error)),
-    }
+    done.map_err(|error| with_cause(host, vg, error))
+}
+
+/// Like [`find_cause`], for a question to LVM. `what` was asked for, such as "the disks of vg".
+pub(super) fn answer<T>(
+    host: &Host,
+    vg: Option<&VgName>,
+    asked: Result<T, ToolError>,
+    what: impl fmt::Display,
+) -> Result<T> {
+    find_cause(host, vg, asked).with_context(|| format!("asking LVM for {what}"))
 }
 
 fn with_cause(host: &Host, vg: Option<&VgName>, error: ToolError) -> Error {
