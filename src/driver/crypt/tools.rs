@@ -143,10 +143,8 @@ pub fn open(
         .args(config.allow_discards.then_some("--allow-discards"))
         .hands_on("--header", header);
     let command = with_passphrase(command, passphrase)?;
-    match host.run(&command.device(node).operand(name)) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(not_opened(host, closed, source, error)),
-    }
+    let opened = host.run(&command.device(node).operand(name)).map(drop);
+    opened.map_err(|error| not_opened(host, closed, source, error))
 }
 
 /// The error of a volume that cryptsetup has not opened, with what helps. `source`: see [`open`].

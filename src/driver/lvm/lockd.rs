@@ -91,10 +91,9 @@ pub struct GroupLeases {
 
 impl GroupLeases {
     pub fn ask(host: &Host, vg: &VgName, limit: Duration) -> Self {
-        let dump = match dump(host, limit) {
-            Ok(output) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-            Err(error) => Err(error.to_string()),
-        };
+        let dump = dump(host, limit)
+            .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+            .map_err(|error| error.to_string());
         let is_forgotten = dump.as_ref().is_ok_and(|dump| {
             state(dump, vg.as_str(), None) == LeaseState::NotHeld
                 && has_forgotten(host, dump, vg, limit)

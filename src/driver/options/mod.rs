@@ -82,23 +82,18 @@ impl Options {
         let group = required(GROUP, take(GROUP))?;
         let volume = required(VOLUME, take(VOLUME))?;
         let id = volume_id(&group, &volume)?;
-        let fs = match take(FS_TYPE).as_deref() {
-            None => None,
-            Some(name) => Some(FsType::parse(name).context("reading fsType")?),
-        };
+        let fs = take(FS_TYPE).map(|name| FsType::parse(&name)).transpose();
+        let fs = fs.context("reading fsType")?;
         let said_read_only = is_read_only(take(READ_WRITE).as_deref())?;
         let size = read(SIZE, take(SIZE).as_deref(), Bytes::parse_lvm)?;
         if size == Some(Bytes::default()) {
             bail!("option {SIZE} is 0; leave it out or give the size of the volume");
         }
         let thin_pool = read(POOL, take(POOL).as_deref(), LvName::parse)?;
-        let passphrase = match passphrase {
-            None => None,
-            Some(text) => Some(
-                Passphrase::from_base64(&text)
-                    .context("reading the key passphrase of the volume's Secret")?,
-            ),
-        };
+        let passphrase = passphrase.map(|text| Passphrase::from_base64(&text));
+        let passphrase = passphrase
+            .transpose()
+            .context("reading the key passphrase of the volume's Secret")?;
         let mount_options =
             read(MOUNT, take(MOUNT).as_deref(), MountOptions::of_pod)?.unwrap_or_default();
         if said_read_only && mount_options.is_read_write() {

@@ -105,10 +105,8 @@ pub fn install(host: &Host, options: &Install) -> Result<()> {
     let driver = files::read(source.unwrap_or(Path::new("/proc/self/exe")))?;
     require_plugin_dir(&layout)?;
     let _turn = take_turn(host.kernel, &layout.plugin_dir)?;
-    let config = match &options.config {
-        Some(file) => Some(given(file, options.attach)?),
-        None => None,
-    };
+    let config = options.config.as_deref();
+    let config = config.map(|file| given(file, options.attach)).transpose()?;
     let new = New {
         driver,
         attach: options.attach,

@@ -225,27 +225,19 @@ fn write(
     let fs = permit.fs();
     let Subject { host, config, id } = job.subject;
     let more = config.mkfs_options(id.vg(), fs);
-    match fs::mkfs(
-        host,
-        permit,
-        &on.node,
-        (&mkfs.uuid, &more),
-        overwrites,
-        lock,
-    ) {
-        Ok(()) => Ok(on),
-        Err(failed) => {
-            let mut error = Error::from(failed);
-            if has_own_words(&error) {
-                error = error.context(format!(
-                    "if it is too small, `lvextend` {id}: its option `size` counts only when it is made, and a LUKS2 \
-                     header takes {HEADER_SIZE} of that"
-                ));
-            }
-            let doing = format!("making {fs} on {id}");
-            Err(FailedStep::Mkfs.of(host, error, doing))
+    let uuid_and_more = (&*mkfs.uuid, &*more);
+    let made = fs::mkfs(host, permit, &on.node, uuid_and_more, overwrites, lock);
+    made.map_err(|failed| {
+        let mut error = Error::from(failed);
+        if has_own_words(&error) {
+            error = error.context(format!(
+                "if it is too small, `lvextend` {id}: its option `size` counts only when it is made, and a LUKS2 \
+                 header takes {HEADER_SIZE} of that"
+            ));
         }
-    }
+        FailedStep::Mkfs.of(host, error, format!("making {fs} on {id}"))
+    })?;
+    Ok(on)
 }
 
 fn has_refused(error: &Error) -> bool {
