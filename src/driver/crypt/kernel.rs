@@ -19,10 +19,7 @@ pub fn require_dm_crypt(host: &Host) -> Result<()> {
     if kernel.exists(Path::new("/sys/module/dm_crypt")) {
         return Ok(());
     }
-    let release = kernel
-        .read(Path::new("/proc/sys/kernel/osrelease"))
-        .unwrap_or_default();
-    let dir = Path::new("/lib/modules").join(release.trim());
+    let dir = Path::new("/lib/modules").join(kernel.release().unwrap_or_default());
     let loadable = lists_dm_crypt(kernel, &dir.join("modules.dep"));
     let built_in = lists_dm_crypt(kernel, &dir.join("modules.builtin"));
     let (Some(loadable), Some(built_in)) = (loadable, built_in) else {
@@ -61,10 +58,9 @@ fn require_modules(host: &Host) -> Result<()> {
 /// The message if /lib/modules has the modules of other kernels only. `None`: it has those of the running kernel, or
 /// none.
 pub fn modules_are_gone(kernel: &Kernel) -> Option<String> {
-    let release = kernel.read(Path::new("/proc/sys/kernel/osrelease")).ok()?;
-    let (release, all) = (release.trim(), Path::new("/lib/modules"));
-    let has = kernel.list(all).ok()?;
-    let is_gone = !has.is_empty() && !has.iter().any(|one| one == release);
+    let release = kernel.release()?;
+    let has = kernel.list(Path::new("/lib/modules")).ok()?;
+    let is_gone = !has.is_empty() && !has.contains(&release);
     is_gone.then(|| {
         format!(
             "the modules of the running kernel are gone (/lib/modules/{release}), as after an upgrade: reboot the node"

@@ -111,6 +111,12 @@ impl Kernel {
         })
     }
 
+    /// The release of the kernel, such as `6.12.3-amd64`. `None`: the kernel does not tell.
+    pub fn release(&self) -> Option<String> {
+        let release = fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
+        Some(release.trim_end().to_owned())
+    }
+
     pub fn new_uuid(&self) -> io::Result<String> {
         let uuid = fs::read_to_string("/proc/sys/kernel/random/uuid")?;
         Ok(uuid.trim_end().to_owned())

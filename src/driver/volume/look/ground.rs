@@ -95,9 +95,7 @@ pub(super) fn largest_block(kernel: &Kernel, fs: FsType) -> Bytes {
 }
 
 fn is_since_6_12(kernel: &Kernel) -> bool {
-    let text = kernel
-        .read(Path::new("/proc/sys/kernel/osrelease"))
-        .unwrap_or_default();
+    let text = kernel.release().unwrap_or_default();
     let mut numbers = text
         .split(['.', '-'])
         .map_while(|number| number.parse::<u32>().ok());
