@@ -74,7 +74,10 @@ impl Uncached {
         let mut pages = Pages::new(skip.saturating_add(into.len()).next_multiple_of(PAGE));
         let length = self.direct(pages.bytes(), start)?;
         let found = pages.bytes().get(skip..length).unwrap_or_default();
-        Ok(copy_beginning(found, into))
+        for (to, from) in into.iter_mut().zip(found) {
+            *to = *from;
+        }
+        Ok(found.len().min(into.len()))
     }
 
     /// Reads up to the first page that cannot be read. The kernel does not say which page that is, so after an error
@@ -97,15 +100,6 @@ impl Uncached {
         // Each page could be read, though the whole could not: the first error counts.
         Err(error)
     }
-}
-
-/// Copies as many bytes as `from` has and `to` has room for. Returns their number.
-fn copy_beginning(from: &[u8], to: &mut [u8]) -> usize {
-    let length = from.len().min(to.len());
-    if let (Some(from), Some(to)) = (from.get(..length), to.get_mut(..length)) {
-        to.copy_from_slice(from);
-    }
-    length
 }
 
 /// Zeroed memory that begins at a page.

@@ -116,7 +116,7 @@ impl Volume {
 
     /// How many disks a RAID can do without, whichever they are. `None`: each image has all data, or the volume is no
     /// such RAID.
-    pub fn spare_disks(&self) -> Option<u64> {
+    pub fn spare_disks(&self) -> Option<u8> {
         self.layout.split(',').find_map(|kind| match kind {
             "raid4" | "raid5" | "raid10" => Some(1),
             "raid6" => Some(2),

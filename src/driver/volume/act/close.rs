@@ -35,8 +35,7 @@ pub(super) fn close_unused(subject: Subject, lock: &Lock) -> Result<()> {
     let Some(mut seen) = Look::idle(subject)? else {
         return Ok(());
     };
-    let uses = seen.facts.uses.as_ref();
-    let Some(inside) = uses.and_then(|uses| uses.inside.as_ref()) else {
+    let Some(inside) = seen.facts.inside() else {
         return Ok(());
     };
     let name = crypt::name_of(&inside.device.lv_uuid);

@@ -10,7 +10,7 @@ use crate::host::{Host, Lock};
 use crate::lvm::{self, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, FsType, Shown};
-use crate::volume::decide::{Decision, Facts, Ground, Uses, When, when_it_grows, wider};
+use crate::volume::decide::{Decision, Facts, Ground, When, when_it_grows, wider};
 use crate::volume::device::{Device, Pinned};
 use crate::volume::inside::Inside;
 use crate::volume::job::Job;
@@ -39,8 +39,7 @@ fn grow_all(
     // While LVM and the filesystem's tool work, the pin keeps the device's number from another device.
     let on = device.pin(host.kernel)?;
     let volume = facts.require_volume()?;
-    let uses = facts.uses.as_ref();
-    let inside = uses.and_then(|uses| uses.inside.as_ref());
+    let inside = facts.inside();
     if let Some(Inside { device, .. }) = inside {
         let size = decision.extends_to().unwrap_or(volume.device_size());
         require_fit(job.subject, device, size)?;
@@ -52,7 +51,7 @@ fn grow_all(
         require_filled(job.subject, &on.device, device)?;
     }
     let top = inside.map_or(&on.device, |inside| &inside.device);
-    let later = grow_mounted(job, uses, top, lock)?;
+    let later = grow_mounted(job, facts, top, lock)?;
     Ok((size, later))
 }
 
@@ -134,11 +133,11 @@ fn require_device_of(
 /// cannot grow now, returns a text that says when it will.
 fn grow_mounted(
     job: &Job,
-    uses: Option<&Uses>,
+    facts: &Facts,
     top: &Device,
     lock: &Lock,
 ) -> Result<Option<&'static str>> {
-    let rows = uses.iter().flat_map(|uses| &uses.mounts);
+    let rows = facts.uses.iter().flat_map(|uses| &uses.mounts);
     let writable = rows
         .map(|mounted| &mounted.row)
         .filter(|row| !row.is_read_only());

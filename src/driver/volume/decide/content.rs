@@ -83,17 +83,13 @@ fn for_blank(facts: &Facts, signs: &[Doubt], volume: &Volume, wish: &Wish) -> Ru
 fn require_no_old_disk(facts: &Facts, volume: &Volume) -> Result<(), Reason> {
     let is_unreadable = matches!(facts.top_content(), Some(Content::Unreadable { .. }));
     let spare = volume.spare_disks().filter(|_| !is_unreadable);
-    let spare = spare.unwrap_or(0);
-    let mut old = (0..).zip(&facts.astray);
-    let Some((_, disk)) = old.find(|(number, _)| *number >= spare) else {
+    let mut old = facts.astray.iter();
+    let Some(disk) = old.nth(spare.unwrap_or(0).into()) else {
         return Ok(());
     };
-    let uses = facts.uses.as_ref();
     Err(Reason::OldDisk {
         disk: disk.clone(),
         pool: facts.volume().and_then(Volume::pool_id),
-        inside: uses
-            .and_then(|uses| uses.inside.as_ref())
-            .map(|inside| inside.device.path.clone()),
+        inside: facts.inside().map(|inside| inside.device.path.clone()),
     })
 }

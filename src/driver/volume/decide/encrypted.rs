@@ -35,8 +35,7 @@ pub fn for_encrypted(
     wish: &Wish,
 ) -> Result<Option<Decision>, Reason> {
     let record = &volume.record;
-    let uses = facts.uses.as_ref();
-    let is_open = uses.is_some_and(|uses| uses.inside.is_some());
+    let is_open = facts.inside().is_some();
     match (&record.luks, record.making_in_luks(), content) {
         (_, _, Content::Failed(_) | Content::Unreadable { .. }) => Ok(None),
         (Some(uuid), ..) => for_recorded(facts, uuid, content, volume, wish).map(Some),
@@ -163,7 +162,7 @@ fn require_key(wish: &Wish) -> Result<(), Reason> {
 /// Decides for a volume whose header is the recorded one: whether to open the volume, or, if it is open, by what is
 /// inside.
 fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Ruling {
-    let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());
+    let inside = facts.inside();
     let is_mounted = facts.is_mounted_here();
     require_encryption_as_asked(true, wish)?;
     require_no_reencryption(header)?;

@@ -13,6 +13,7 @@ use crate::fs::Condition;
 use crate::lvm::{self, Group, GroupDisk, LeaseState, Record, Volume};
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId};
 use crate::volume::device::Device;
+use crate::volume::inside::Inside;
 
 /// Facts about one volume. A level that is `None` was not looked at.
 #[derive(Debug, Clone, PartialEq)]
@@ -269,10 +270,15 @@ impl Facts {
         }
     }
 
+    /// The device inside, if an encrypted volume is open.
+    pub fn inside(&self) -> Option<&Inside> {
+        self.uses.as_ref()?.inside.as_ref()
+    }
+
     /// The device that is mounted or can be mounted. If an encrypted volume is open: the device inside.
     pub fn top(&self) -> Option<&Device> {
-        let inside = self.uses.as_ref().and_then(|uses| uses.inside.as_ref());
-        inside.map(|inside| &inside.device).or(self.device.as_ref())
+        let inside = self.inside().map(|inside| &inside.device);
+        inside.or(self.device.as_ref())
     }
 
     /// The content of [`Self::top`].

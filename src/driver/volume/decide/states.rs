@@ -182,6 +182,6 @@ fn judged(field: Field, text: &str, volume: &Volume) -> (May, String, Help) {
 /// does not say how many disks a volume lacks, so the disks that its group lacks are counted.
 fn has_all(volume: &Volume) -> bool {
     let spare = volume.spare_disks();
-    let may_lack_data = spare.is_some_and(|spare| volume.group.missing > spare);
+    let may_lack_data = spare.is_some_and(|spare| volume.group.missing > spare.into());
     (volume.keeps_copies() && !may_lack_data) || volume.layout == "mirror"
 }

@@ -91,8 +91,7 @@ fn obstacles(host: &Host, seen: &SeenVolume) -> Vec<Obstacle> {
     let mut found = mounts(host, facts);
     let others = users(facts).into_iter();
     found.extend(others.map(|user| Obstacle::of(id, &user.into())));
-    let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());
-    if let Some(inside) = inside.filter(|_| found.is_empty()) {
+    if let Some(inside) = facts.inside().filter(|_| found.is_empty()) {
         let device = inside.device.path.quoted();
         let message = format!(
             "{id} is encrypted and open, and nothing has it mounted: run `cryptsetup close {device}`"
