@@ -173,6 +173,11 @@ impl LvId {
         Ok(Self::new(VgName::parse(vg)?, LvName::parse(lv)?))
     }
 
+    /// The volume that a person names: as VG/LV, or by its device.
+    pub fn named(text: &str) -> Result<Self> {
+        Self::from_device(text).map_or_else(|| Self::parse(text), Ok)
+    }
+
     /// The volume that device-mapper calls `name`. `None` for the layers below a volume (`vg-lv-real`), which are no
     /// volumes. Source: dmsetup(8) `splitname`, lvm(8) "VALID NAMES".
     pub fn from_dm_name(name: &str) -> Option<Self> {

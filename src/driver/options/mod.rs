@@ -255,8 +255,7 @@ fn required(name: &str, value: Option<String>) -> Result<String> {
 
 fn volume_id(group: &str, volume: &str) -> Result<LvId> {
     // Some people write the volume's device, or VG/LV, here.
-    let whole = LvId::from_device(volume).or_else(|| LvId::parse(volume).ok());
-    if let Some(id) = whole {
+    if let Ok(id) = LvId::named(volume) {
         bail!(
             "option {VOLUME} is {}, and must be the logical volume's name alone: set {VOLUME} to \
              {:?} and {GROUP} to {:?}",

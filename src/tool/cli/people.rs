@@ -123,7 +123,7 @@ pub enum Task {
     #[command(after_long_help = help::ADOPT)]
     Adopt {
         /// The volume, as VG/LV or /dev/VG/LV
-        #[arg(value_parser = volume)]
+        #[arg(value_parser = LvId::named)]
         volume: LvId,
     },
     /// Let the next mount format a volume on which nothing is found
@@ -134,7 +134,7 @@ pub enum Task {
     #[command(after_long_help = help::ALLOW_FORMAT)]
     AllowFormat {
         /// The volume, as VG/LV or /dev/VG/LV
-        #[arg(value_parser = volume)]
+        #[arg(value_parser = LvId::named)]
         volume: LvId,
         /// Do not ask for confirmation
         #[arg(long)]
@@ -179,8 +179,4 @@ pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Resu
         Task::Install(options) => install::install(host, options).map(|()| Printed::default()),
         Task::Uninstall(place) => install::uninstall(host, place).map(|()| Printed::default()),
     }
-}
-
-pub(super) fn volume(word: &str) -> Result<LvId> {
-    LvId::from_device(word).map_or_else(|| LvId::parse(word), Ok)
 }

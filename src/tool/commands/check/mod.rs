@@ -156,7 +156,7 @@ impl Check {
         let [volume] = self.names.as_slice() else {
             bail!("--idle takes one volume, as VG/LV");
         };
-        LvId::from_device(volume).map_or_else(|| LvId::parse(volume), Ok)
+        LvId::named(volume)
     }
 
     /// The request for the look at each volume.
