@@ -47,8 +47,7 @@ fn require_modules(host: &Host) -> Result<()> {
         return Ok(());
     };
     let targets = Command::reads("dmsetup", host.limits.query).args(["targets"]);
-    let targets = host.run(&targets)?.stdout;
-    let targets = String::from_utf8_lossy(&targets);
+    let targets = host.run(&targets)?.text();
     if targets.lines().any(|line| line.starts_with("crypt ")) {
         return Ok(());
     }

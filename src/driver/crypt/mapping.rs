@@ -114,7 +114,7 @@ pub fn table_of(host: &Host, device: DeviceNumber) -> Result<DmTable> {
     let output = host
         .run(&command.args(numbers))
         .context("asking device-mapper how the volume is encrypted")?;
-    Ok(parse(&String::from_utf8_lossy(&output.stdout)))
+    Ok(parse(&output.text()))
 }
 
 /// Parses the output of dmsetup: `start length crypt cipher key iv_offset device offset [number options…]`.

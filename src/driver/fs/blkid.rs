@@ -55,7 +55,7 @@ pub fn has_several(host: &Host, device: &Node) -> Result<bool> {
     let output = host
         .run(&command)
         .with_context(|| format!("listing the signatures on {}", device.name.shown()))?;
-    Ok(are_several(&String::from_utf8_lossy(&output.stdout)))
+    Ok(are_several(&output.text()))
 }
 
 fn are_several(types: &str) -> bool {
@@ -66,7 +66,7 @@ fn are_several(types: &str) -> bool {
 }
 
 fn parse(output: &Output) -> Probed {
-    let export = String::from_utf8_lossy(&output.stdout);
+    let export = output.text();
     let (kind, table) = (value(&export, "TYPE"), value(&export, "PTTYPE"));
     match (output.code, kind, table) {
         (NOTHING, ..) => Probed::Nothing,

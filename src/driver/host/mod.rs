@@ -73,6 +73,13 @@ pub struct Output {
     pub stderr: String,
 }
 
+impl Output {
+    /// What the tool has printed on its standard output.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+}
+
 /// Why a tool gave no answer.
 #[derive(Debug)]
 pub enum ToolError {

@@ -92,7 +92,7 @@ pub struct GroupLeases {
 impl GroupLeases {
     pub fn ask(host: &Host, vg: &VgName, limit: Duration) -> Self {
         let dump = dump(host, limit)
-            .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+            .map(|output| output.text())
             .map_err(|error| error.to_string());
         let is_forgotten = dump.as_ref().is_ok_and(|dump| {
             state(dump, vg.as_str(), None) == LeaseState::NotHeld
@@ -185,8 +185,7 @@ pub(super) fn any_obstacle(host: &Host, limit: Duration) -> Option<String> {
     if !has_lvmlockd(host) {
         return None;
     }
-    let output = dump(host, limit).ok()?;
-    let dump = String::from_utf8_lossy(&output.stdout);
+    let dump = dump(host, limit).ok()?.text();
     let mut names = dump.lines().filter_map(|line| {
         let (_, rest) = line.split_once(" vg_name=")?;
         VgName::parse(rest.split(' ').next()?).ok()

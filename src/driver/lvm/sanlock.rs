@@ -36,8 +36,7 @@ pub fn holder(host: &Host, vg: &VgName, lock: &Lease, limit: Duration) -> Option
 /// What sanlock prints. `None`: it fails.
 fn ask(host: &Host, limit: Duration, args: &[&str]) -> Option<String> {
     let command = Command::reads("sanlock", limit).args(args);
-    let output = host.run(&command).ok()?;
-    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+    Some(host.run(&command).ok()?.text())
 }
 
 /// The path of the device that contains sanlock's leases of a group.
@@ -56,8 +55,7 @@ pub(super) fn has_forgotten(host: &Host, dump: &str, vg: &VgName, limit: Duratio
     match host.run(&status) {
         Ok(output) => {
             let space = format!("s lvm_{vg}:");
-            let status = String::from_utf8_lossy(&output.stdout);
-            !status.lines().any(|line| line.starts_with(&space))
+            !output.text().lines().any(|line| line.starts_with(&space))
         }
         Err(error) => matches!(error, ToolError::Failed { .. }),
     }

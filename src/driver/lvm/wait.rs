@@ -111,8 +111,7 @@ fn multipath_waits(host: &Host) -> Option<String> {
         return None;
     }
     let command = Command::reads("dmsetup", LIMIT).args(["status", "--target", "multipath"]);
-    let status = host.run(&command).ok()?.stdout;
-    let status = String::from_utf8_lossy(&status).into_owned();
+    let status = host.run(&command).ok()?.text();
     let name = status.lines().find_map(without_paths)?;
     Some(format!(
         "LVM waits, perhaps for the multipath device {}, of which no path works (`multipath -ll`, `dmesg`)",

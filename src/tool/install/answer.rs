@@ -30,7 +30,7 @@ pub fn init(host: &Host, driver: &Path) -> Result<Init> {
     }
     match parse(&output.stdout) {
         Some(init) => Ok(init),
-        None => match String::from_utf8_lossy(&output.stdout).trim() {
+        None => match output.text().trim() {
             "" => bail!("it printed nothing"),
             text => bail!("it printed {}", text.shown()),
         },

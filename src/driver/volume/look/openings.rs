@@ -144,8 +144,7 @@ fn counts(host: &Host, of: Option<DeviceNumber>) -> Result<Vec<(DeviceNumber, us
     let output = host
         .run(&command)
         .context("asking device-mapper who has the device open")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    Ok(text.lines().filter_map(count_in).collect())
+    Ok(output.text().lines().filter_map(count_in).collect())
 }
 
 fn count_in(line: &str) -> Option<(DeviceNumber, usize)> {
