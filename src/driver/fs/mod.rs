@@ -30,5 +30,5 @@ pub use scan::{
 };
 pub(crate) use scan::{ask_child, clean};
 pub use superblock::{Condition, Family, Superblock};
-pub use tools::{IF_E2FSCK_IS_OLD, has_errors, if_e2fsck_was_killed};
+pub use tools::{Faults, IF_E2FSCK_IS_OLD, faults, if_e2fsck_was_killed};
 pub(crate) use tools::{check, grow, mkfs};

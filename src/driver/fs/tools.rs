@@ -95,56 +95,78 @@ pub const IF_E2FSCK_IS_OLD: &str = "if e2fsck asks for a newer version, install 
 /// `EXT2_ET_SB_CSUM_INVALID`.
 const WRONG_CHECKSUM: &str = "Superblock checksum does not match";
 
+/// What e2fsck says of an ext whose multi-mount protection says that a node uses it. Source: libext2fs, `EXT2_ET_MMP_*`.
+const IN_USE: [&str; 3] = [
+    "MMP: device currently active",
+    "MMP: e2fsck being run",
+    "MMP: filesystem still in use",
+];
+
+/// What e2fsck says in `said` of an ext that a killed e2fsck may have left. `e2fsck -p` gives up then.
+fn words_if_killed(said: &str) -> Option<&'static str> {
+    let mut all = IN_USE.into_iter().chain([WRONG_CHECKSUM]);
+    all.find(|words| said.contains(words))
+}
+
 /// Advice for a failed e2fsck that says why it failed, where a killed e2fsck may be the cause. `by_hand`: shows a person a
-/// command that names the device `DEVICE`. `None`: e2fsck says something else. Source: libext2fs, `EXT2_ET_MMP_*`;
-/// ext4(5), `mmp`.
+/// command that names the device `DEVICE`. `None`: e2fsck says something else. Source: ext4(5), `mmp`.
 pub fn if_e2fsck_was_killed(error: &Error, by_hand: impl Fn(&str) -> String) -> Option<String> {
-    const IN_USE: [&str; 3] = [
-        "MMP: device currently active",
-        "MMP: e2fsck being run",
-        "MMP: filesystem still in use",
-    ];
     let Some(ToolError::Failed { stderr, .. }) = error.downcast_ref() else {
         return None;
     };
-    if IN_USE.iter().any(|said| stderr.contains(said)) {
-        return Some(format!(
+    Some(match words_if_killed(stderr)? {
+        WRONG_CHECKSUM => format!(
+            "a killed e2fsck leaves a wrong checksum: if the disk works, copy the volume, and run {}",
+            by_hand(REPAIR_FIRST)
+        ),
+        _ => format!(
             "its multi-mount protection says that it is in use on a node, or that e2fsck was killed: if no node has it \
              mounted, and no e2fsck runs, run {}",
             by_hand("tune2fs -f -E clear_mmp DEVICE")
-        ));
-    }
-    stderr.contains(WRONG_CHECKSUM).then(|| {
-        format!(
-            "a killed e2fsck leaves a wrong checksum: if the disk works, copy the volume, and run {}",
-            by_hand(REPAIR_FIRST)
-        )
+        ),
     })
 }
 
-/// Whether e2fsck finds errors in an ext, which [`check`] would have to repair. e2fsck writes nothing here, so it does
+/// What e2fsck finds in an ext, if it may not write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Faults {
+    None,
+    /// The errors are those before a log is replayed, which may repair them.
+    BeforeLog,
+    /// An error that e2fsck must repair before it replays the log and goes on, as of the journal itself.
+    BeforeAll,
+}
+
+/// What e2fsck finds in an ext, which [`check`] would have to repair. e2fsck writes nothing here, so it does
 /// not replay the journal. It reads the whole filesystem only if the superblock says that something is wrong.
-pub fn has_errors(host: &Host, device: &Node) -> Result<bool, ToolError> {
-    // e2fsck(8): 4 is "errors left uncorrected". 8 means that it gave up, for example because it does not know a
-    // feature.
+pub fn faults(host: &Host, device: &Node) -> Result<Faults, ToolError> {
+    // e2fsck(8): 4 is "errors left uncorrected". 8 means that e2fsck gave up. 12 is both: e2fsck would have to repair an
+    // error first, or it cannot check the filesystem, for example because it does not know a feature.
     let command = Command::reads("e2fsck", host.limits.check)
         .args(["-n"])
-        .accept(&[0, 4]);
+        .accept(&[0, 4, 12]);
     let Output {
         code,
         stdout,
         stderr,
     } = host.run(&command.device(device))?;
-    // Then `e2fsck -n` looks at a backup, and `e2fsck -p` gives up.
-    if String::from_utf8_lossy(&stdout).contains(WRONG_CHECKSUM) || stderr.contains(WRONG_CHECKSUM)
-    {
-        return Err(ToolError::Failed {
-            line: format!("e2fsck -n {}", device.name.shown()),
-            code,
-            stderr: WRONG_CHECKSUM.to_owned(),
-        });
+    let failed = |stderr| ToolError::Failed {
+        line: format!("e2fsck -n {}", device.name.shown()),
+        code,
+        stderr,
+    };
+    let asked = String::from_utf8_lossy(&stdout);
+    let said = format!("{asked}{stderr}");
+    if let Some(words) = words_if_killed(&said) {
+        return Err(failed(words.to_owned()));
     }
-    Ok(code != 0)
+    match code {
+        0 => Ok(Faults::None),
+        4 => Ok(Faults::BeforeLog),
+        // With `-n`, e2fsck itself answers its question whether to repair the error.
+        _ if asked.lines().any(|line| line.ends_with("? no")) => Ok(Faults::BeforeAll),
+        _ => Err(failed(stderr)),
+    }
 }
 
 /// Grows a filesystem to the size of its volume, and succeeds if there is nothing to grow. An xfs and a

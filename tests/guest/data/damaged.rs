@@ -66,6 +66,32 @@ fn an_ext_that_a_killed_e2fsck_has_kept_for_itself_is_mounted_after_the_command_
     node.finds(&volume, "kept");
 }
 
+/// `e2fsck -n` repairs nothing, so it gives up where `e2fsck -p` clears the journal, or gives up as well.
+#[test]
+fn an_ext_whose_journal_is_damaged_is_mounted_or_refused_as_check_says() {
+    const VERSION: u64 = 4;
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("journal");
+    for (lv, at, is_repaired) in [("magic", 0, true), ("version", VERSION, false)] {
+        let volume = group.linear(lv, "32m");
+        let (id, device) = (group.path(lv), volume.device());
+        node.write("pod", &volume, "kept");
+        let journal = bash(&format!("debugfs -R 'bmap <8> 0' {device} 2> /dev/null"));
+        let start = journal.trim().parse::<u64>().unwrap() * KIB;
+        for is_left_by_a_crash in [false, true] {
+            put(&device, start + at, b"gone");
+            if is_left_by_a_crash {
+                bash(&format!("debugfs -w -R 'feature +needs_recovery' {device}"));
+            }
+            node.prints(&["check", &id], "succeeds if `e2fsck -p` can repair", 1);
+            if is_left_by_a_crash {
+                let reply = node.mount("pod", &volume);
+                assert_eq!(reply.status == "Success", is_repaired, "{lv}: {reply:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_filesystem_that_was_overwritten_under_a_pod_is_not_called_full() {
     let (node, group, volume) = Node::with_data(Mode::MountOnly, "overwritten");

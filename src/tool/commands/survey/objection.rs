@@ -8,7 +8,7 @@ use super::verdict::Outcome;
 use crate::commands::explain::Topic;
 use driver::crypt::{require_dm_crypt, require_key_file};
 use driver::failed_step::{FailedStep, has_own_words};
-use driver::fs::{self, Condition, IF_E2FSCK_IS_OLD};
+use driver::fs::{self, Condition, Faults, IF_E2FSCK_IS_OLD};
 use driver::host::Host;
 use driver::names::Shown;
 use driver::options::Options;
@@ -75,13 +75,14 @@ fn tried(host: &Host, facts: &Facts, decision: &Decision) -> Option<Outcome> {
     }
     // If an encrypted volume is open, this is the device inside.
     let device = facts.top()?;
-    match fs::has_errors(host, &device.node(host.kernel)) {
-        Ok(true) if !is_left_by_a_crash(facts) => Some(Outcome::Repair(format!(
+    match fs::faults(host, &device.node(host.kernel)) {
+        Ok(Faults::None) => None,
+        Ok(Faults::BeforeLog) if is_left_by_a_crash(facts) => None,
+        Ok(Faults::BeforeLog | Faults::BeforeAll) => Some(Outcome::Repair(format!(
             "e2fsck finds errors on {}, and the mount succeeds if `e2fsck -p` can repair them; `e2fsck -n {}` lists them",
             device.id,
             device.path.shown()
         ))),
-        Ok(_) => None,
         Err(error) => {
             let (id, path, error) = (&device.id, device.path.shown(), Error::new(error));
             let path = path.to_string();
