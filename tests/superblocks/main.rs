@@ -251,6 +251,8 @@ fn a_superblock_with_a_right_checksum_has_the_name_that_blkid_gives_it() {
         let file = made(line, size);
         assert!(by_blkid(&file).is_some(), "{line}");
         assert_eq!(certain(&file), by_blkid(&file), "{line}");
+        let found = read_primary(&file.file).unwrap();
+        assert_eq!(found.map(|found| found.is_damaged), Some(false), "{line}");
     }
     // If blkid gives the filesystem another name, or none, blkid decides. Marks of other content change nothing.
     for line in lines {

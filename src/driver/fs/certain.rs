@@ -1,4 +1,4 @@
-//! Names the filesystem of a superblock without blkid, if its checksum is right.
+//! Judges a superblock by its checksum: which filesystem it certainly is, without blkid, and whether it is damaged.
 
 use super::ext::{COMPAT_HAS_JOURNAL, INCOMPAT_RECOVER};
 use super::superblock::{Family, Fields};
@@ -44,25 +44,49 @@ fn ext(fields: &Fields) -> Option<FsType> {
 /// Names an xfs whose checksum is right. Version 4 of xfs has no checksum, and its fields must be enough. Source: the
 /// kernel's `fs/xfs/libxfs/xfs_format.h`, `XFS_SB_CRC_OFF`.
 fn xfs(fields: &Fields) -> Option<FsType> {
+    let is_right = xfs_version(fields)? == 4 || xfs_checksum(fields)?;
+    is_right.then_some(FsType::Xfs)
+}
+
+fn xfs_version(fields: &Fields) -> Option<u16> {
+    Some(u16::from_be_bytes(fields.array(100)?) & 0xF)
+}
+
+/// Whether the checksum of an xfs is right. `None`: the superblock has none, or its sector was not read as a whole.
+fn xfs_checksum(fields: &Fields) -> Option<bool> {
     const CHECKSUM: usize = 224;
-    let version = u16::from_be_bytes(fields.array(100)?) & 0xF;
-    if version == 4 {
-        return Some(FsType::Xfs);
+    if xfs_version(fields)? != 5 {
+        return None;
     }
     let sector = usize::from(u16::from_be_bytes(fields.array(102)?));
     let whole = fields.0.get(..sector)?;
     let (before, rest) = whole.split_at_checked(CHECKSUM)?;
     let sum = crc32c(crc32c(u32::MAX, before), &[0; 4]);
-    let sum = !crc32c(sum, rest.get(4..)?);
-    (version == 5 && fields.le32(CHECKSUM)? == sum).then_some(FsType::Xfs)
+    Some(fields.le32(CHECKSUM)? == !crc32c(sum, rest.get(4..)?))
 }
 
-/// Names a btrfs whose checksum is right. The kernel, not the driver, checks a checksum that is not CRC-32C. Source:
-/// the kernel's `include/uapi/linux/btrfs_tree.h`, `struct btrfs_super_block`.
+/// Names a btrfs whose checksum is not wrong.
 fn btrfs(fields: &Fields) -> Option<FsType> {
+    (btrfs_checksum(fields) != Some(false)).then_some(FsType::Btrfs)
+}
+
+/// Whether the checksum of a btrfs is right. `None`: it is not a CRC-32C, so the kernel checks it, not the driver.
+/// Source: the kernel's `include/uapi/linux/btrfs_tree.h`, `struct btrfs_super_block`.
+fn btrfs_checksum(fields: &Fields) -> Option<bool> {
     const CRC32C: u16 = 0;
     let sum = !crc32c(u32::MAX, fields.0.get(0x20..0x1000)?);
-    (fields.le16(0xC4)? != CRC32C || fields.le32(0)? == sum).then_some(FsType::Btrfs)
+    (fields.le16(0xC4)? == CRC32C).then_some(fields.le32(0)? == sum)
+}
+
+/// Whether the superblock is certainly wrong by its checksum, so that the kernel mounts no such filesystem. False for
+/// an ext: before the mount, e2fsck says what is wrong.
+pub(super) fn has_wrong_checksum(fields: &Fields, family: Family) -> bool {
+    let is_right = match family {
+        Family::Ext => None,
+        Family::Xfs => xfs_checksum(fields),
+        Family::Btrfs => btrfs_checksum(fields),
+    };
+    is_right == Some(false)
 }
 
 /// CRC-32C (RFC 3720, appendix B.4), without the inversions at its beginning and end.

@@ -44,6 +44,7 @@ pub(super) fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         step: blocks.of_group.saturating_mul(blocks.size),
         log: 0,
         certain_type: None,
+        is_damaged: false,
     })
 }
 

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use super::certain::type_by;
+use super::certain::{has_wrong_checksum, type_by};
 use super::ext::{PRIMARY_EXT, ext};
 use super::superblock::{Condition, Family, Fields, ReadAt, Superblock, bytes};
 
@@ -16,9 +16,9 @@ pub fn read_primary(device: &impl ReadAt) -> io::Result<Option<Superblock>> {
         };
         let fields = Fields(&read);
         if let Some(found) = reader(&fields, offset) {
-            let certain_type = type_by(&fields, found.family);
             return Ok(Some(Superblock {
-                certain_type,
+                certain_type: type_by(&fields, found.family),
+                is_damaged: has_wrong_checksum(&fields, found.family),
                 ..found
             }));
         }
@@ -72,6 +72,7 @@ pub(super) fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
         step: block_size.saturating_mul(64),
         log: if has_log_inside { log } else { 0 },
         certain_type: None,
+        is_damaged: false,
     })
 }
 
@@ -109,5 +110,6 @@ pub(super) fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
         step: block_size,
         log: 0,
         certain_type: None,
+        is_damaged: false,
     })
 }

@@ -66,7 +66,7 @@ fn an_ext_that_a_killed_e2fsck_has_kept_for_itself_is_mounted_after_the_command_
     node.finds(&volume, "kept");
 }
 
-/// `e2fsck -n` repairs nothing, so it gives up where `e2fsck -p` clears the journal, or gives up as well.
+/// `e2fsck -n` repairs nothing, so it gives up, whether `e2fsck -p` repairs the journal or not.
 #[test]
 fn an_ext_whose_journal_is_damaged_is_mounted_or_refused_as_check_says() {
     const VERSION: u64 = 4;
@@ -256,6 +256,22 @@ fn an_ext_whose_superblock_has_a_wrong_checksum_is_repaired_by_the_command_of_th
     node.prints(&["check", &group.path("copy")], "debugfs -n -w", 1);
     agreeing(repair);
     node.finds(&copy, "in the journal");
+}
+
+#[test]
+fn a_superblock_with_a_wrong_checksum_is_refused_by_check_too() {
+    let node = Node::new(Mode::MountOnly);
+    for (fs, size, checksum) in [("xfs", "300m", 224), ("btrfs", "128m", 64 * KIB)] {
+        let group = Group::new(&format!("sum{fs}"));
+        let volume = group.linear("data", size).fs(fs);
+        node.write("pod", &volume, "kept");
+        put(&volume.device(), checksum, b"sum?");
+        let refused = node.mount("pod", &volume).message;
+        let word = ["[damaged]", "[signs-of-data]"];
+        let word = word.iter().find(|word| refused.contains(**word));
+        let word = word.unwrap_or_else(|| panic!("{fs}: {refused}"));
+        node.prints(&["check", &group.path("data")], word, 1);
+    }
 }
 
 #[test]

@@ -126,6 +126,7 @@ fn a_whole_superblock_is_read() {
         step: 128 * MIB,
         log: 0,
         certain_type: Some(FsType::Ext2),
+        is_damaged: false,
     };
     let other = |family, size, step| Superblock {
         family,
@@ -141,7 +142,26 @@ fn a_whole_superblock_is_read() {
         (64 * KIB, BTRFS, other(Family::Btrfs, 1 << 30, 4096)),
     ];
     for (at, fields, want) in cases {
-        assert_eq!(primary(at, &with(fields, &[])), Some(want));
+        let found = primary(at, &with(fields, &[])).unwrap();
+        let is_damaged = want.family == Family::Btrfs;
+        assert_eq!(found, Superblock { is_damaged, ..want });
+    }
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn a_superblock_is_damaged_if_its_checksum_is_wrong_and_the_kernel_checks_it() {
+    let cases: [(&str, u64, Change, Change, bool); 6] = [
+        ("ext, which e2fsck repairs", 1024, EXT, &[(0x64, &0x400_u32.to_le_bytes())], false),
+        ("xfs 5", 0, XFS, &[(101, &[5])], true),
+        ("xfs 4, which has none", 0, XFS, &[(101, &[4])], false),
+        ("xfs 5, of which only a part is read", 0, XFS, &[(101, &[5]), (102, &8192_u16.to_be_bytes())], false),
+        ("btrfs", 64 * KIB, BTRFS, &[], true),
+        ("btrfs, with a checksum of another kind", 64 * KIB, BTRFS, &[(0xC4, &[1])], false),
+    ];
+    for (name, at, fields, more, want) in cases {
+        let found = primary(at, &with(fields, more)).unwrap();
+        assert_eq!(found.is_damaged, want, "{name}");
     }
 }
 

@@ -116,7 +116,7 @@ pub enum Content {
     Filesystem(FilesystemState),
     /// A LUKS2 header on the volume.
     Luks(Header),
-    /// blkid names this filesystem, but its superblock is not valid.
+    /// blkid names this filesystem, but its superblock is not valid, or has a wrong checksum.
     Damaged(FsType),
     Other(Foreign),
     /// Several signatures at once.

@@ -171,8 +171,10 @@ impl Look<'_> {
             }
             Probed::Other(what) => Ok(Content::Other(what)),
             Probed::Filesystem(Filesystem { fs, uuid }) => match fs::superblock_of(host, opened)? {
-                Some(found) => self.filesystem(device, fs, Superblock { uuid, ..found }),
-                None => Ok(Content::Damaged(fs)),
+                Some(found) if !found.is_damaged => {
+                    self.filesystem(device, fs, Superblock { uuid, ..found })
+                }
+                Some(_) | None => Ok(Content::Damaged(fs)),
             },
         }
     }
