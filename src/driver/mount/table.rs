@@ -101,6 +101,32 @@ impl Table {
         std::iter::once(row.mount_point.clone()).chain(all)
     }
 
+    /// Whether the path of this mount leads to it. If not, another mount is at that path or above it, and hides this
+    /// one.
+    pub fn is_visible(&self, row: &Row) -> bool {
+        let seen = self.seen_at(&row.mount_point);
+        seen.is_none_or(|seen| seen.id == row.id)
+    }
+
+    /// The mount to which a path leads. `None`: the table does not show the root.
+    fn seen_at(&self, path: &Path) -> Option<&Row> {
+        let is_root = |row: &&Row| {
+            row.mount_point == Path::new("/")
+                && self.by_id(row.parent).is_none_or(|one| one == *row)
+        };
+        let mut seen = self.rows.iter().find(is_root)?;
+        // Each step leads to another mount, unless the table is damaged.
+        for _ in &self.rows {
+            let mounts = self.on_top_of(seen.id).filter(|row| row.id != seen.id);
+            let on_the_way = mounts.filter(|row| path.starts_with(&row.mount_point));
+            match on_the_way.min_by_key(|row| row.mount_point.components().count()) {
+                Some(next) => seen = next,
+                None => break,
+            }
+        }
+        Some(seen)
+    }
+
     pub fn on_top_of(&self, id: u64) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(move |row| row.parent == id)
     }
@@ -210,6 +236,29 @@ mod tests {
         assert_eq!(disks, [number("98:0"), disk]);
         let is_whole: Vec<bool> = table.rows.iter().map(Row::is_whole).collect();
         assert_eq!(is_whole, [true, false, true]);
+    }
+
+    #[test]
+    #[rustfmt::skip] // a row is a line
+    fn a_mount_is_hidden_by_another_at_its_path_or_above() {
+        const BEGINS: &str = "1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 8:2 / /k rw - ext4 /dev/b rw\n\
+                              3 2 254:1 / /k/pod rw - ext4 /dev/c rw\n";
+        let cases = [
+            ("nothing more", "", true),
+            ("at its path", "4 3 0:9 / /k/pod rw - tmpfs none rw", false),
+            ("above it, on the same mount", "4 2 0:9 / /k rw - tmpfs none rw", false),
+            ("above it, on another mount", "4 1 0:9 / /k rw - tmpfs none rw", true),
+            ("in it", "4 3 0:9 / /k/pod/in rw - tmpfs none rw", true),
+            ("beside it", "4 2 0:9 / /k/pod2 rw - tmpfs none rw", true),
+            ("at the root", "4 1 0:9 / / rw - tmpfs none rw", false),
+            ("a circle", "4 2 0:9 / /k rw - tmpfs none rw\n2 4 0:9 / /k rw - tmpfs none rw", false),
+        ];
+        for (name, more, want) in cases {
+            let table = Table::parse(&format!("{BEGINS}{more}"));
+            assert_eq!(table.is_visible(table.by_id(3).unwrap()), want, "{name}");
+        }
+        let without_root = Table::parse("3 2 254:1 / /k/pod rw - ext4 /dev/c rw");
+        assert!(without_root.is_visible(without_root.by_id(3).unwrap()));
     }
 
     #[test]

@@ -128,3 +128,28 @@ fn a_global_mount_that_a_pod_still_uses_is_not_unmounted() {
     write_synced(&dir.join("page"), "still there");
     node.all_down(&["pod"], &volume);
 }
+
+/// A second pod's mount cannot be bound from a mount to which no path leads.
+#[test]
+fn a_volume_whose_mount_is_hidden_is_mounted_for_a_second_pod_as_check_says() {
+    let (node, group, volume) = Node::with_data(Mode::MountOnly, "covered");
+    let id = group.path("data");
+    let pod = node.up("pod", &volume);
+    write_synced(&pod.join("page"), "kept");
+    for over in [&*pod, pod.parent().unwrap()] {
+        run("mount", &["-t", "tmpfs", "none", text(over)]);
+        let uncover = Finally(format!("umount {}", over.display()));
+        node.prints(&["check", &id], "mount ext4", 0);
+        let second = node.pod_dir("second", &volume);
+        node.does(&["mount", text(&second), &volume.json_for("second")]);
+        assert_eq!(read(&second.join("page")), "kept");
+        node.does(&["unmount", text(&second)]);
+        drop(uncover);
+        node.prints(&["check", &id], "bind", 0);
+    }
+    // What lies over the pod's own mount goes with it.
+    run("mount", &["-t", "tmpfs", "none", text(&pod)]);
+    node.does(&["unmount", text(&pod)]);
+    assert_eq!(mount_at(&pod), None);
+    node.finds(&volume, "kept");
+}

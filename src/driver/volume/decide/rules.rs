@@ -188,12 +188,14 @@ fn writes_through(row: &Row, wish: &Wish) -> bool {
     wish.purpose == Purpose::Filesystem && !wish.read_only && row.is_filesystem_read_only()
 }
 
-/// The mount to bind from. The global mount of this pod's volume fits, and each mount that shows the whole filesystem.
+/// The mount to bind from. No other mount hides it. The global mount of this pod's volume fits, and each mount that shows
+/// the whole filesystem.
 /// If the pod names a btrfs subvolume, only that global mount fits, since other mounts may show another subvolume.
 /// Mounts in kubelet's directories come first, then that global mount, then writable mounts. `None`: no mount fits.
 fn best<'a>(mounts: &'a [Mounted], wish: &Wish) -> Option<&'a Row> {
     let is_another = |row: &Row| wish.subvolume && row.fs_type == "btrfs";
-    let fits = |one: &&Mounted| one.own_global || (one.row.is_whole() && !is_another(&one.row));
+    let shows_it = |one: &Mounted| one.own_global || (one.row.is_whole() && !is_another(&one.row));
+    let fits = |one: &&Mounted| !one.hidden && shows_it(one);
     let rank = |one: &&Mounted| (!one.kubelets, !one.own_global, one.row.is_read_only());
     let best = mounts.iter().filter(fits).min_by_key(rank);
     best.map(|mounted| &mounted.row)

@@ -52,6 +52,8 @@ pub struct Occupied {
 #[allow(clippy::struct_excessive_bools)] // each is asked for by itself
 pub struct Mounted {
     pub row: Row,
+    /// Whether another mount hides this one, so that nobody can bind from it.
+    pub hidden: bool,
     /// Whether the mount is in one of kubelet's directories.
     pub kubelets: bool,
     /// Whether a container runtime made the mount from a pod's mount, for a virtual machine.

@@ -76,6 +76,7 @@ impl Look<'_> {
         kubelets.retain(|row| is_kubelets(kernel, table, row, &config.kubelet_dirs));
         let mounts = rows.iter().map(|row| Mounted {
             row: (*row).clone(),
+            hidden: !table.is_visible(row),
             kubelets: kubelets.contains(row),
             runtimes: is_runtimes(kernel, row, &kubelets, &config.runtime_dirs),
             global: kubelets.contains(row) && KubeletPath::of(&row.mount_point).is_global(),

@@ -72,6 +72,8 @@ fn who_uses_it() {
         ("by hand, without our record", |f, w| { w.by_hand = true; mounted(f, "/srv", "rw", "rw"); }, Refuse(host_mount(false))),
         ("by hand, with our record", |f, w| { w.by_hand = true; tags(f, "flexvolume.fs=ext4:u"); mounted(f, "/srv", "rw", "rw"); }, Bind(row("/srv", "ext4", "rw", "rw"))),
         ("a pod has it", |f, _| mounted(f, POD, "rw", "rw"), Bind(pod())),
+        ("a pod has it, and something hides the global mount", |f, _| { mounted(f, POD, "rw", "rw"); mounted(f, GLOBAL, "rw", "rw"); hidden(f); }, Bind(pod())),
+        ("something hides each mount", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); mounted(f, POD, "rw", "rw"); hidden(f); tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = When::Not; m.alive = Some(vec![]); })),
         ("a pod has it, of the wrong type", |f, w| { w.fs = Some(Xfs); mounted(f, POD, "rw", "rw"); }, wrong("ext4", Xfs)),
         ("a pod reads it", |f, _| mounted(f, POD, "ro", "ro"), Refuse(Reason::MountedReadOnly(POD.into()))),
         ("a pod has it, and somebody has made it read-only", |f, _| { mounted(f, POD, "rw", "rw"); uses(f).mounted_read_only_device = true; volume(f).writable = Some(false); }, Refuse(Reason::ReadOnlyVolume(ReadOnlyBy::Metadata))),

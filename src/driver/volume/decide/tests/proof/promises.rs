@@ -149,7 +149,7 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
             assert!(is_as_wanted(row, facts, wish), "{}", case());
             assert!(is_for_one_more(row, facts, wish), "{}", case());
             let uses = facts.uses.as_ref().unwrap();
-            let is_its = uses.mounts.iter().any(|m| m.row == *row);
+            let is_its = uses.mounts.iter().any(|m| m.row == *row && !m.hidden);
             assert!(is_its, "{}", case());
             let is_written = !wish.read_only && uses.mounted_read_only_device;
             assert!(!is_written, "{}", case());

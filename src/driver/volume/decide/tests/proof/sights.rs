@@ -16,7 +16,7 @@ pub const DEVICES: [See; 3] = [
     |f| f.not_its_device = Some("a pool".into()),
 ];
 
-pub const USES: [See; 25] = [
+pub const USES: [See; 26] = [
     |_| (),
     |f| mounted(f, POD, "rw", "rw"),
     |f| mounted(f, POD, "ro", "rw"),
@@ -24,6 +24,10 @@ pub const USES: [See; 25] = [
     |f| mounted_btrfs(f, "/"),
     |f| mounted_btrfs(f, "/sub"),
     |f| mounted(f, "/var/lib/kubelet/plugins/k/mounts/a", "rw", "rw"),
+    |f| {
+        mounted(f, POD, "rw", "rw");
+        hidden(f);
+    },
     |f| mounted(f, "/srv", "rw", "rw"),
     |f| mounted(f, GLOBAL, "rw", "rw"),
     |f| mounted(f, MACHINE, "rw", "rw"),

@@ -297,11 +297,17 @@ pub fn host_mount(pods: bool) -> Reason {
 pub fn mounted(facts: &mut Facts, at: &str, options: &str, super_options: &str) {
     uses(facts).mounts.push(Mounted {
         row: row(at, "ext4", options, super_options),
+        hidden: false,
         kubelets: at.starts_with("/var/lib/kubelet"),
         runtimes: at.starts_with("/run/kata-containers"),
         global: at.contains("/mounts/"),
         own_global: at.contains("/mounts/a"),
     });
+}
+
+/// Something else is mounted over the last mount.
+pub fn hidden(facts: &mut Facts) {
+    uses(facts).mounts.last_mut().unwrap().hidden = true;
 }
 
 /// A pod has a subvolume of the btrfs mounted.
