@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::libc::SIGXFSZ;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, setrlimit};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
@@ -34,7 +35,11 @@ pub struct Kernel {
 impl Kernel {
     /// Installs handlers of signals. Blocking the signals instead would also block SIGTERM in every tool, which
     /// inherits the mask.
+    ///
+    /// With SIGXFSZ caught, a write beyond RLIMIT_FSIZE (`ulimit -f`) is an error, and does not kill the call. A tool
+    /// does not inherit that.
     pub fn new() -> io::Result<Self> {
+        signal_hook::flag::register(SIGXFSZ, Arc::default())?;
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGTERM, SIGINT, SIGHUP] {
             signal_hook::flag::register(signal, Arc::clone(&stop))?;

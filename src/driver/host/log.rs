@@ -6,12 +6,10 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
-use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use humantime::format_rfc3339_seconds;
 use nix::fcntl::OFlag;
-use nix::libc::SIGXFSZ;
 use serde::Serializer;
 
 use crate::config::LogTarget;
@@ -91,9 +89,7 @@ impl Log {
                     .mode(0o600)
                     .custom_flags(OFlag::O_NONBLOCK.bits() | OFlag::O_NOFOLLOW.bits())
                     .open(path);
-                // With SIGXFSZ caught, a write beyond RLIMIT_FSIZE is an error, and does not kill the call.
-                let ignored = signal_hook::flag::register(SIGXFSZ, Arc::default());
-                if let (Ok(mut file), Ok(_)) = (file, ignored) {
+                if let Ok(mut file) = file {
                     let _ = file.write_all(&of_file(&fields));
                 }
             }

@@ -99,3 +99,24 @@ fn a_passphrase_that_a_person_gives_check_is_not_on_its_command_line() {
     assert!(seen.contains("call-stdin"), "{seen}");
     node.refuses_mount(&volume.encrypted(), &["no passphrase came"]);
 }
+
+/// kubelet's limits are the driver's, too.
+#[test]
+fn a_limit_of_kubelet_is_an_error_of_the_call() {
+    let (node, _group, volume) = with_filled("short");
+    let dir = precreated(node.pod_dir("pod", &volume));
+    let (exe, json) = (node.exe(), volume.json_for("pod"));
+    let args = ["mount", text(&dir), &json];
+    for (limit, words) in [
+        // The header that the driver writes for cryptsetup has 16 MiB. Files of LVM's own are smaller than this limit.
+        ("-f 8000", "File too large"),
+        ("-n 12", "Too many open files"),
+        ("-n 20", "Too many open files"),
+    ] {
+        let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
+        let mut limited = assert_cmd::Command::new("bash");
+        limited.args(["-c", &script]).arg(&exe).args(args);
+        Reply::of(args, &limited.output().unwrap()).is_failure(&[words]);
+    }
+    still_holds(&node, &volume, "data");
+}
