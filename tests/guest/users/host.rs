@@ -166,3 +166,37 @@ fn a_filesystem_that_failed_and_lives_on_elsewhere_gets_no_more_pods() {
         node.finds(&volume, "kept");
     }
 }
+
+/// The path may be on a network server that does not answer.
+#[test]
+fn a_mount_of_the_host_is_never_opened() {
+    let (node, aside) = (Node::new(Mode::MountOnly), Path::new("/run/aside"));
+    for (fs, size) in FILESYSTEMS {
+        let group = Group::new(&format!("aside{fs}"));
+        let volume = group.linear("data", size).fs(fs);
+        node.write("pod", &volume, "kept");
+        let _mounted = host_mount(&volume, aside);
+        // This pod had the volume before the host.
+        let pod = precreated(node.pod_dir("pod", &volume));
+        run("mount", &[&volume.device(), text(&pod)]);
+        let refused = precreated(node.pod_dir("refused", &volume));
+        let (id, json) = (group.path("data"), volume.json_for("refused"));
+        for args in [
+            &["mount", text(&refused), &json][..],
+            &["check", &id],
+            &["status", &id],
+            &["unmount", text(&pod)],
+            &["check", &id],
+            &["mount", text(&refused), &json],
+        ] {
+            let mut strace = assert_cmd::Command::new("strace");
+            strace.args(["-f", "-qq", "-e", "trace=%file", "-o", "/run/opened.paths"]);
+            let said = strace.arg(node.exe()).args(args).output().unwrap();
+            let paths = read(Path::new("/run/opened.paths"));
+            assert!(paths.contains("/proc/"), "{args:?}: {said:?}");
+            let opened = paths.lines().find(|line| line.contains("\"/run/aside"));
+            assert_eq!(opened, None, "{fs}: {args:?}");
+        }
+        assert_eq!(mount_at(&pod), None, "{fs}");
+    }
+}

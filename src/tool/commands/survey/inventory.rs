@@ -228,12 +228,14 @@ impl<'a> Inventory<'a> {
         is_kubelets(self.host.kernel, &self.tables.mounts, row, dirs)
     }
 
-    /// The space of the mounted filesystem. The caller makes sure that the device is not suspended: the answer could
-    /// wait for the device. `None` also if the filesystem says that it is larger than its only device: its superblock
-    /// is overwritten, or the volume was reduced, so the numbers say nothing.
+    /// The space of the mounted filesystem. Only a mount of kubelet's is opened: a path of the host may be on a network
+    /// server that hangs. The caller makes sure that the device is not suspended: the answer could wait for the device.
+    /// `None` also if the filesystem says that it is larger than its only device: its superblock is overwritten, or the
+    /// volume was reduced, so the numbers say nothing.
     pub fn space(&self, device: &Device) -> Option<Space> {
         let kernel = self.host.kernel;
-        let row = *self.mounts(device).first()?;
+        let mut mounts = self.mounts(device).into_iter();
+        let row = mounts.find(|row| self.is_pods(row))?;
         let size = self.top(device).size(kernel).ok()?;
         let space = kernel.space(&row.mount_point, row.id).ok()?;
         (space.bytes <= size.get() || row.disks.len() > 1).then_some(space)
