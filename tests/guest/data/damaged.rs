@@ -264,7 +264,7 @@ fn an_ext_whose_superblock_has_a_wrong_checksum_is_repaired_by_the_command_of_th
 }
 
 #[test]
-fn a_superblock_with_a_wrong_checksum_is_refused_by_check_too() {
+fn an_xfs_or_btrfs_whose_superblock_has_a_wrong_checksum_is_refused_by_check_too() {
     let node = Node::new(Mode::MountOnly);
     for (fs, size, checksum) in [("xfs", "300m", 224), ("btrfs", "128m", 64 * KIB)] {
         let group = Group::new(&format!("sum{fs}"));
