@@ -1,4 +1,4 @@
-//! Thin volumes about which LVM's metadata and the pool disagree.
+//! Thin volumes: which blocks were written, and about which LVM's metadata and the pool disagree.
 
 use std::fs;
 
@@ -90,4 +90,47 @@ fn a_pool_of_which_lvm_has_older_metadata_gets_the_newest_by_what_the_page_says(
     agreeing(&format!("bash {script}"));
     node.finds(&volume, "kept");
     node.finds(&second, "kept, too");
+}
+
+/// The driver has created the volume, and nobody has mounted it yet. In the places that the driver reads, all is zero.
+#[test]
+fn a_new_thin_volume_to_which_somebody_has_written_is_left_alone() {
+    let group = Group::new("written");
+    group.pool();
+    let lines = "[volume_group.written]\ncreate = true\nthin_pool = 'pool'\n";
+    let node = Node::with_config(Mode::Attach, lines);
+    let volume = Volume::new(&group, "data").with("size", "64m");
+    node.does(&["attach", &volume.json(), &host_name()]);
+    assert_eq!(group.data_percent("data"), 0.0);
+    let device = volume.device();
+    sh(&format!(
+        "dd if=/dev/urandom of={device} bs=64k seek=320 count=1 conv=fsync status=none"
+    ));
+    let words = [
+        "of its blocks were written",
+        "lvremove written/data",
+        "[new-not-blank]",
+    ];
+    node.refuses_mount(&volume, &words);
+    node.prints(&["check", "written/data"], "lvremove written/data", 1);
+    sh("lvremove -qq -y written/data");
+    node.visit(&volume);
+}
+
+#[test]
+fn what_a_failed_mkfs_wrote_to_a_new_thin_volume_is_nobodys_data() {
+    const FAILS: &str = r#"[ -e $HERE/go ] && exec $REAL "$@"
+for device; do :; done
+dd if=/dev/zero of=$device bs=64k seek=320 count=1 conv=fsync status=none
+echo failed >&2; exit 1"#;
+    let group = Group::new("zeroed");
+    group.pool();
+    let tools = Tools::new().put("mkfs.ext4", FAILS);
+    let lines = "[volume_group.zeroed]\ncreate = true\nthin_pool = 'pool'\n";
+    let node = Node::with_config(Mode::MountOnly, &format!("{}{lines}", tools.config()));
+    let volume = Volume::new(&group, "data").with("size", "64m");
+    node.mount("pod", &volume).is_failure(&["failed [mkfs]"]);
+    assert!(group.data_percent("data") > 0.0);
+    tools.let_go();
+    node.visit(&volume);
 }

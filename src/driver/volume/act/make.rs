@@ -9,7 +9,7 @@ use crate::crypt::HEADER_SIZE;
 use crate::failed_step::{FailedStep, has_own_words};
 use crate::fs::{self, Family};
 use crate::host::{Lock, ToolError};
-use crate::lvm::{Tags, Unfinished, Volume, retag};
+use crate::lvm::{Found, Tags, Unfinished, Volume, find, retag};
 use crate::names::{Filesystem, FsType};
 use crate::volume::decide::{Content, Decision, Lvm, Making, Mount, Permit};
 use crate::volume::device::{Device, Pinned};
@@ -153,6 +153,18 @@ impl<'a> Begun<'a> {
         let decision = now.settle(&self.job.wish);
         matches!(decision, Ok(Decision::Make { .. }))
             && matches!(now.facts.content, Some(Content::Blank { .. }))
+            && !self.has_new_blocks()
+    }
+
+    /// Whether mkfs has written to a thin volume, though only zeros are read: such blocks count as data of somebody, unless
+    /// the tag says that mkfs had begun. True also if LVM does not tell.
+    fn has_new_blocks(&self) -> bool {
+        let (host, id) = (self.job.subject.host, &self.volume.id);
+        self.volume.pool.is_some()
+            && !matches!(
+                find(host, id),
+                Ok(Found::Volume(now)) if now.own_blocks() == self.volume.own_blocks()
+            )
     }
 
     /// Flushes what mkfs has made on this device, reads it, and replaces the tag `flexvolume.making` by a record of

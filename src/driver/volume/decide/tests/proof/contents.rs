@@ -88,7 +88,7 @@ fn contents() -> Vec<Content> {
 pub fn doubts(record: &Record, facts: &Facts) -> Vec<Doubt> {
     let volume = facts.volume().unwrap();
     let held = record.made.clone().map(Doubt::Recorded);
-    let has_begun = record.new || begun(record).is_some();
+    let has_begun = begun(record).is_some();
     let is_thin = volume.layout == "thin,sparse";
     let origin = volume.origin.clone();
     let copy = origin.filter(|_| is_thin || volume.role.contains("snapshot"));
