@@ -34,7 +34,7 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("signs-of-data", "debugfs ", "tests/guest/data/damaged.rs"),
     ("pool-full", "lvextend --poolmetadatasize ", "tests/guest/policy/full.rs"),
     ("several-devices", "mount -o ro,logdev=", "as of the row `several_devices_of_xfs`, with the option of its part"),
-    ("unwell", "lvextend --extents ", "as of `pool-full`"),
+    ("unwell", "lvextend --size ", "as of `pool-full`"),
     ("still-mounted", "umount --lazy", "it says how the state came about"),
     ("still-mounted", "mount ", "tests/guest/users/openers.rs"),
     ("large-blocks", "lvremove ", "as of `new-not-blank`"),

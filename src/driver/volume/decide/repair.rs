@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::advice::extend_pool;
 use super::reason::Flaw;
 use super::states::{Help, May, State};
 use crate::names::{LvId, Shown};
@@ -98,7 +99,7 @@ pub fn first_command(state: &State) -> String {
         Help::Repair => format!("lvconvert --repair {of}"),
         Help::Resync => format!("lvchange --syncaction repair {of}"),
         Help::AgainPool => repair_pool(of),
-        Help::Room => format!("lvextend --extents +20%LV {of}"),
+        Help::Room => extend_pool(of, state.size, "data"),
     }
 }
 

@@ -2,7 +2,7 @@
 //! in the table is refused.
 
 use crate::lvm::Volume;
-use crate::names::LvId;
+use crate::names::{Bytes, LvId};
 
 /// What may be done with a volume of which LVM says this. Each includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,6 +118,8 @@ pub struct State {
     /// In LVM's words. Empty if the volume is exactly well.
     pub says: String,
     pub help: Help,
+    /// The space of the volume in its group.
+    pub size: Bytes,
 }
 
 impl State {
@@ -147,6 +149,7 @@ impl State {
             may,
             says,
             help,
+            size: volume.takes(),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Content, Lvm, Pool, Room};
 use crate::volume::decide::reason::{Flaw, Needed, Reason};
 use crate::volume::decide::rules::decide;
-use crate::volume::decide::states::{Help, May, State};
+use crate::volume::decide::states::{Help, May};
 use crate::volume::decide::uses::{Place, There};
 use crate::volume::decide::wish::Purpose;
 use crate::volume::mounted_filesystem::Failure;
@@ -165,7 +165,7 @@ fn what_lvm_says() {
         ("a snapshot is being merged into it", |f, _| merging(f, ""), make(Ext4)),
         ("a snapshot could not be merged into it", |f, _| { merging(f, "merge failed"); letter(volume(f), 5, 'm'); }, unwell(May::Read, "merge failed", Help::Again)),
         ("its cache has failed", |f, _| volume(f).health = "failed".into(), unwell(May::Nothing, "failed", Help::Again)),
-        ("its cache keeps no metadata, to be extended", |f, w| { larger(f, w); volume(f).health = "metadata_read_only".into(); }, unwell(May::Read, "metadata_read_only", Help::Again)),
+        ("its cache keeps no metadata, to be extended", |f, w| { larger(f, w); volume(f).sized(Bytes::new(64 << 20)); volume(f).health = "metadata_read_only".into(); }, unwell(May::Read, "metadata_read_only", Help::Again)),
         ("its writecache has failed", |f, _| { letter(volume(f), 9, 'E'); volume(f).health = "error".into(); }, unwell(May::Read, "error", Help::Again)),
         ("its writecache has failed, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); volume(f).health = "error".into(); }, mount(Ext4, |m| (m.check, m.record) = (false, When::Not))),
         ("its cache is not active yet", |f, _| { inactive(f); letter(volume(f), 5, 'c'); letter(volume(f), 9, 'F'); }, Activate),
@@ -344,7 +344,7 @@ fn nothing_is_there_or_somebody_elses() {
         ("LUKS where lvcreate was stopped", |f, _| { f.content = Some(Content::Other("crypto_LUKS".shown())); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("crypto_LUKS".into()))),
         ("several at once", |f, _| f.content = Some(Content::Several), Refuse(Reason::Several)),
         ("damaged", |f, _| f.content = Some(Content::Damaged(Ext4)), Refuse(Reason::Damaged(Ext4))),
-        ("it cannot be read, and LVM says why", |f, _| { f.content = Some(Content::Unreadable { at: 0, error: "EIO".into() }); letter(volume(f), 5, 'X'); }, Refuse(Reason::Unreadable { at: 0, error: "EIO".into(), says: Some(State { id: LvId::parse("vg/data").unwrap(), may: May::Write, says: "unknown".into(), help: Help::Refresh }) })),
+        ("it cannot be read, and LVM says why", |f, _| { f.content = Some(Content::Unreadable { at: 0, error: "EIO".into() }); letter(volume(f), 5, 'X'); }, Refuse(Reason::Unreadable { at: 0, error: "EIO".into(), says: Some(said("vg/data", May::Write, "unknown", Help::Refresh)) })),
         ("it cannot be read, whatever was permitted", |f, _| { f.content = Some(Content::Unreadable { at: 0, error: "EIO".into() }); permit(f, &[held()], NOW); }, Refuse(Reason::Unreadable { at: 0, error: "EIO".into(), says: None })),
         ("it cannot be looked at", |f, _| f.content = Some(Content::Failed("blkid".into())), Refuse(Reason::Failed("blkid".into()))),
     ]);

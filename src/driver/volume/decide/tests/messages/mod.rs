@@ -81,6 +81,15 @@ fn each_message_fits_an_event_with_the_longest_names() {
     }
 }
 
+/// kubelet would take a percent sign for a format, so the reply has another character there.
+#[test]
+fn no_command_of_a_message_has_a_percent_sign() {
+    for message in messages().into_iter().flat_map(|(_, messages)| messages) {
+        let mut commands = message.split('`').skip(1).step_by(2);
+        assert!(!commands.any(|command| command.contains('%')), "{message}");
+    }
+}
+
 #[test]
 fn each_message_is_the_one_in_the_file() {
     let text = messages().into_iter().map(|(word, messages)| {

@@ -68,6 +68,7 @@ pub fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         may: May::Nothing,
         says: text(says),
         help,
+        size: size(70),
     };
     let said = |help| state("vg7/web7", "error7", help);
     let pool_said = |help| state("vg7/pool7", "out_of_data7", help);

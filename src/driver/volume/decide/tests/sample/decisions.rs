@@ -1,6 +1,6 @@
 //! The decisions that rows expect.
 
-use crate::names::FsType;
+use crate::names::{Bytes, FsType};
 use crate::volume::Permit;
 use crate::volume::decide::decision::{Decision, Making, Mount, When};
 use crate::volume::decide::doubt::Doubt;
@@ -62,6 +62,7 @@ pub fn said(id: &str, may: May, says: &str, help: Help) -> State {
         may,
         says: says.to_owned(),
         help,
+        size: Bytes::new(64 << 20),
     }
 }
 
