@@ -3,6 +3,7 @@
 mod advice;
 mod alone;
 mod bind;
+mod btrfs;
 mod mount_device;
 mod mount_point;
 mod mounted;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use super::btrfs::find_disks;
 use super::row::Row;
 use crate::host::{DeviceNumber, Kernel};
 use crate::names::Shown;
@@ -20,25 +21,15 @@ impl Table {
         let text = kernel
             .read(Path::new(MOUNTINFO))
             .with_context(|| format!("reading {MOUNTINFO}"))?;
-        Ok(Self::of(kernel, &text))
+        let mut table = Self::parse(&text);
+        find_disks(kernel, &mut table.rows, true);
+        Ok(table)
     }
 
-    /// Parses the text of a process's mountinfo, and finds the disks of each btrfs.
+    /// Parses the text of another process's mountinfo, and finds the disks of each btrfs.
     pub fn of(kernel: &Kernel, text: &str) -> Self {
         let mut table = Self::parse(text);
-        let all = table.rows.iter_mut();
-        let mut rows = all.filter(|row| row.fs_type == "btrfs").peekable();
-        if rows.peek().is_none() {
-            return table;
-        }
-        let groups = btrfs_of_several_disks(kernel);
-        for row in rows {
-            if let Ok(Some(disk)) = kernel.device_number(&row.source) {
-                let its = groups.iter().find(|group| group.contains(&disk));
-                let others = its.into_iter().flatten().filter(|one| **one != disk);
-                row.disks = std::iter::once(disk).chain(others.copied()).collect();
-            }
-        }
+        find_disks(kernel, &mut table.rows, false);
         table
     }
 
@@ -130,24 +121,6 @@ impl Table {
     pub fn on_top_of(&self, id: u64) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(move |row| row.parent == id)
     }
-}
-
-/// The disks of each btrfs that has more than one. Source: Linux' fs/btrfs/sysfs.c,
-/// `/sys/fs/btrfs/<UUID>/devices`.
-fn btrfs_of_several_disks(kernel: &Kernel) -> Vec<Vec<DeviceNumber>> {
-    let all = Path::new("/sys/fs/btrfs");
-    let mut groups = Vec::new();
-    for uuid in kernel.list(all).unwrap_or_default() {
-        let devices = all.join(uuid).join("devices");
-        let names = kernel.list(&devices).unwrap_or_default();
-        if names.len() > 1 {
-            let texts = names
-                .iter()
-                .filter_map(|name| kernel.read(&devices.join(name).join("dev")).ok());
-            groups.push(texts.filter_map(|text| text.parse().ok()).collect());
-        }
-    }
-    groups
 }
 
 /// The id of the mount at `path`; if several are stacked there, the topmost one. `None`: nothing is mounted exactly

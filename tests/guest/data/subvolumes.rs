@@ -1,4 +1,9 @@
-//! btrfs: a mount may have a subvolume, not the root of the filesystem.
+//! btrfs: what the table of mounts shows of a mount: a subvolume, not the root of the filesystem; the path of a disk.
+
+use std::fs;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::prelude::*;
 
@@ -47,4 +52,43 @@ fn brought_up(node: &Node, volume: &Volume, page: &str) {
         node.does(&["unmountdevice", text(&global)]);
     }
     assert_eq!(mount_at(&global), None);
+}
+
+/// udev tells the kernel the new name of a disk. Here udevd is stopped, so the row of the first mount has the name of
+/// another volume.
+#[test]
+fn a_mounted_btrfs_that_was_renamed_is_not_taken_for_the_volume_that_has_its_name_now() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("moved");
+    let [volume, other] = ["data", "other"].map(|lv| group.linear(lv, "128m").fs("btrfs"));
+    node.write("pod", &other, "of the other");
+    let first = node.up("first", &volume);
+    write_synced(&first.join("page"), "of the first");
+    let named = || mount_at(&first).unwrap().source == volume.device();
+    eventually("the name of the disk", named);
+    run("udevadm", &["settle"]);
+    let udevd = processes_named("udevd");
+    let tell = |signal| {
+        for pid in &udevd {
+            kill(Pid::from_raw(*pid), signal).unwrap();
+        }
+    };
+    tell(Signal::SIGSTOP);
+    bash("export DM_DISABLE_UDEV=1; lvrename -qq moved/data away; lvrename -qq moved/other data");
+    let is_still = named();
+    // Two mounts with one name are there when the third pod comes.
+    let replies = ["second", "third"].map(|pod| {
+        let reply = node.mount(pod, &volume);
+        let page = node.pod_dir(pod, &volume).join("page");
+        (reply, fs::read_to_string(page).unwrap_or_default())
+    });
+    tell(Signal::SIGCONT);
+    assert!(is_still, "udev was quicker");
+    for (reply, seen) in &replies {
+        reply.is_success();
+        assert_eq!(seen, "of the other");
+    }
+    node.does(&["unmount", text(&first)]);
+    node.all_down(&["second", "third"], &volume);
+    node.finds(&Volume::new(&group, "away").fs("btrfs"), "of the first");
 }
