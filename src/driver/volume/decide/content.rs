@@ -45,6 +45,9 @@ fn other(what: Foreign, volume: &Volume, wish: &Wish) -> Reason {
 fn for_blank(facts: &Facts, signs: &[Doubt], volume: &Volume, wish: &Wish) -> Ruling {
     let record = &volume.record;
     require_for_mkfs(facts, volume, wish)?;
+    if let Some(sign) = signs.first().filter(|_| record.new) {
+        return Err(Reason::NewNotBlank(sign.to_string()));
+    }
     let recorded = record.made.clone().map(Doubt::Recorded);
     let unfinished = record.own_making();
     let by_lvm = if unfinished.is_some() {
@@ -53,10 +56,9 @@ fn for_blank(facts: &Facts, signs: &[Doubt], volume: &Volume, wish: &Wish) -> Ru
     } else {
         Doubt::of_lvm(volume, facts.origin.as_ref())
     };
-    // Nobody has written to a new volume: the driver sets another tag before its mkfs.
-    let mut of_new = by_lvm.iter().chain(signs).filter(|_| record.new);
-    if let Some(sign) = of_new.next() {
-        return Err(Reason::NewNotBlank(sign.to_string()));
+    // The driver has not written to a new volume: it sets another tag before its mkfs.
+    if let Some(written) = by_lvm.first().filter(|_| record.new) {
+        return Err(Reason::NewNotBlank(written.to_string()));
     }
     let is_left = |sign: &Doubt| unfinished.is_some_and(|mkfs| sign.is_left_by(mkfs));
     let signs = signs.iter().filter(|sign| !is_left(sign));
