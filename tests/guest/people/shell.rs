@@ -44,7 +44,7 @@ fn a_mount_is_rehearsed_before_there_is_a_volume() {
         ("planned", "data", "fsType=xfs", ""),
         ("planned", "pool", "", ""),
         ("other", "new", "size=64m", "config does not allow the volume group other"),
-        ("planned", "new", "size=64m thinpool=nope", "LVM does not show planned/nope, "),
+        ("planned", "new", "size=64m thinpool=nope", "LVM shows no thin pool planned/nope "),
         ("planned", "new", "size=64m thinpool=pool", "the data of the thin pool planned/pool"),
     ];
     for (vg, lv, pairs, words) in rows {

@@ -260,7 +260,7 @@ refusals! {
         prepare: "lvremove -qq -y $vg/data",
         config: "[volume_group.no-pool]\ncreate = true",
         asks: &[("size", "32m"), ("thinpool", "pond")],
-        says: "LVM does not show no-pool/pond, the thin pool of no-pool/data. ",
+        says: "LVM shows no thin pool no-pool/pond for no-pool/data. ",
         check: Some("no-size"),
     }
     pool_full {

@@ -231,7 +231,7 @@ impl Reason {
             ),
             Self::NoPool(pool) => {
                 format!(
-                    "LVM does not show {pool}, the thin pool of {id}. Look for it with `lvs -a {vg}`. If \
+                    "LVM shows no thin pool {pool} for {id}. Look for it with `lvs -a {vg}`. If \
                      it should be there, check LVM's metadata with `vgck {vg}`"
                 )
             }

@@ -176,7 +176,8 @@ pub fn growth_in_pool(volume: &Volume, wish: &Wish) -> Bytes {
 pub fn require_usable_pool(pool: &Pool, more: Bytes, wish: &Wish) -> Result<(), Reason> {
     let limit = wish.pool_limit;
     let pool = match pool {
-        Pool::Seen(pool) => pool,
+        Pool::Seen(pool) if pool.is_pool() => pool,
+        Pool::Seen(other) => return Err(Reason::NoPool(other.id.clone())),
         Pool::Unseen(id) => return Err(Reason::NoPool(id.clone())),
     };
     if let Some((what, percent)) = pool.short_of(limit, more).next() {
