@@ -43,8 +43,9 @@ fn lvchange(
     (step, doing): (FailedStep, &str),
 ) -> Result<()> {
     let selected = format!("lv_uuid=\"{uuid}\"{more}");
-    let command = command("lvchange", host.limits.activate).unseen(["--select", &selected]);
-    let mut command = command.args(options);
+    let mut command = command("lvchange", host.limits.activate)
+        .unseen(["--select", &selected])
+        .args(options);
     if let Some(lock) = lock {
         command = command.stdin(lock.file());
     }

@@ -38,8 +38,9 @@ pub fn see_promised(host: &Host, pool: &mut Volume, limit: u8) -> Result<()> {
     }
     let vg = pool.id.vg();
     let fields = "lv_name,pool_lv,lv_size,chunk_size";
-    let command = ask("lvs", fields, host.limits.query).args(["--all"]);
-    let command = command.operand(vg.as_str());
+    let command = ask("lvs", fields, host.limits.query)
+        .args(["--all"])
+        .operand(vg.as_str());
     let promised = read(host, &command, |report| promised(report, pool.id.lv()));
     let what = format!("the volumes of {}", pool.id);
     pool.promised = answer(host, Some(vg), promised, what)?;

@@ -82,16 +82,17 @@ impl Options {
         let group = required(GROUP, take(GROUP))?;
         let volume = required(VOLUME, take(VOLUME))?;
         let id = volume_id(&group, &volume)?;
-        let fs = take(FS_TYPE).map(|name| FsType::parse(&name)).transpose();
-        let fs = fs.context("reading fsType")?;
+        let fs = take(FS_TYPE)
+            .map(|name| FsType::parse(&name).context("reading fsType"))
+            .transpose()?;
         let said_read_only = is_read_only(take(READ_WRITE).as_deref())?;
         let size = read(SIZE, take(SIZE).as_deref(), Bytes::parse_lvm)?;
         if size == Some(Bytes::default()) {
             bail!("option {SIZE} is 0; leave it out or give the size of the volume");
         }
         let thin_pool = read(POOL, take(POOL).as_deref(), LvName::parse)?;
-        let passphrase = passphrase.map(|text| Passphrase::from_base64(&text));
         let passphrase = passphrase
+            .map(|text| Passphrase::from_base64(&text))
             .transpose()
             .context("reading the key passphrase of the volume's Secret")?;
         let mount_options =

@@ -39,8 +39,7 @@ pub fn for_encrypted(
     match (&record.luks, record.making_in_luks(), content) {
         (_, _, Content::Failed(_) | Content::Unreadable { .. }) => Ok(None),
         (Some(uuid), ..) => for_recorded(facts, uuid, content, volume, wish).map(Some),
-        // Nothing is recorded with this header: the driver's own luksFormat was killed, or the mkfs after it, or
-        // somebody restored LVM's metadata of that moment.
+        // Nothing is recorded yet: luksFormat or its mkfs was killed, or somebody restored LVM's metadata of then.
         (None, Some((_, uuid)), Content::Luks(header))
             if record.made.is_none() && is_usable_as(header, uuid) && header.has_keys() =>
         {

@@ -11,7 +11,7 @@ use driver::host::holders::Opener;
 use driver::lvm::{LeaseState, Volume};
 use driver::mount::Row;
 use driver::names::Shown;
-use driver::volume::{Content, Device, Facts, User, users};
+use driver::volume::{Content, Facts, User, users};
 
 /// One volume, for programs and for the list.
 #[derive(Serialize)]
@@ -56,7 +56,11 @@ pub struct Encrypted {
 }
 
 impl Encrypted {
-    fn of(volume: &Volume, top: Option<&Device>) -> Option<Self> {
+    fn of(inventory: &Inventory, volume: &Volume, facts: Option<&Facts>) -> Option<Self> {
+        let top = match facts {
+            Some(facts) => facts.top(),
+            None => inventory.device(volume).map(|device| inventory.top(device)),
+        };
         let inside = top.filter(|device| device.luks.is_some());
         Some(Self {
             uuid: volume.record.luks_uuid()?.shown().to_string(),
@@ -83,12 +87,7 @@ impl VolumeRow {
         // As the look saw them, or else as all volumes were listed.
         let listed = inventory.device(volume);
         let device = seen.map_or(listed, |facts| facts.device.as_ref());
-        let top = match seen {
-            Some(facts) => facts.top(),
-            None => listed.map(|device| inventory.top(device)),
-        };
-        let mounts = device.map(|device| inventory.mounts(device));
-        let mounts = mounts.unwrap_or_default();
+        let mounts = device.map_or_else(Vec::new, |device| inventory.mounts(device));
         let readable = device.filter(|_| health.suspended.is_none());
         let space = readable.and_then(|device| inventory.space(device));
         let uids = uids_of(&mounts).into_iter();
@@ -99,7 +98,7 @@ impl VolumeRow {
             layout: volume.layout.clone(),
             active: device.is_some() || volume.is_active(),
             fs: fs_of(volume, &mounts, seen),
-            encrypted: Encrypted::of(volume, top),
+            encrypted: Encrypted::of(inventory, volume, seen),
             fs_bytes: space.as_ref().map(|space| space.bytes),
             fs_used_bytes: space.as_ref().map(|space| space.used),
             unwell: health.is_unwell(),
