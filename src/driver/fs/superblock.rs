@@ -54,6 +54,7 @@ pub enum Condition {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(clippy::struct_excessive_bools)] // each is asked for by itself
 pub struct Superblock {
     pub family: Family,
     /// The filesystem's UUID, in lower case with hyphens, as blkid prints it.

@@ -36,8 +36,8 @@ impl Kernel {
     /// Installs handlers of signals. Blocking the signals instead would also block SIGTERM in every tool, which
     /// inherits the mask.
     ///
-    /// With SIGXFSZ caught, a write beyond RLIMIT_FSIZE (`ulimit -f`) is an error, and does not kill the call. A tool
-    /// does not inherit that.
+    /// With SIGXFSZ caught, a write beyond the limit of file sizes (`ulimit -f`) is an error, and does not kill the call.
+    /// A tool does not inherit that.
     pub fn new() -> io::Result<Self> {
         signal_hook::flag::register(SIGXFSZ, Arc::default())?;
         let stop = Arc::new(AtomicBool::new(false));
