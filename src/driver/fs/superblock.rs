@@ -82,7 +82,7 @@ pub struct Superblock {
     pub log: u64,
     /// The filesystem's type, if its superblock is valid by its checksum: see `certain.rs`.
     pub certain_type: Option<FsType>,
-    /// Whether the kernel mounts no such filesystem, since the checksum is wrong: see `certain.rs`.
+    /// Whether the checksum is wrong, so that the kernel does not mount the filesystem: see `certain.rs`.
     pub is_damaged: bool,
 }
 

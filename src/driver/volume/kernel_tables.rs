@@ -52,7 +52,8 @@ pub fn swaps(kernel: &Kernel) -> Vec<DeviceNumber> {
         .collect()
 }
 
-/// The device-mapper name of a block device, as `dmsetup` shows it. For any other block device, its kernel name.
+/// The name of a block device: for a device-mapper device, the name that `dmsetup` shows; for any other, the kernel's
+/// name.
 pub fn name_of(kernel: &Kernel, block: &str) -> String {
     let name = Mapped::called(block).name(kernel);
     name.map_or_else(|| block.to_owned(), |name| name.shown().to_string())

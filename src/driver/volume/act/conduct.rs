@@ -57,6 +57,7 @@ impl Job<'_> {
                     self.resume(&seen, &locks)?;
                     "it was resumed"
                 }
+                // `carry_out` is in bring_up.rs or grow.rs.
                 decision @ (Decision::Ready
                 | Decision::Extend(_)
                 | Decision::Restrict { .. }

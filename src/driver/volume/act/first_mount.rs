@@ -68,7 +68,8 @@ struct FirstMount<'a> {
 
 impl FirstMount<'_> {
     /// Checks the filesystem, grows an ext that only grows unmounted, and changes tags that must change before the
-    /// mount. Returns a warning to show although the call succeeded.
+    /// mount. Does nothing for a filesystem that this call has made ([`Mount::of_made`]). Returns a warning to show
+    /// although the call succeeded.
     fn prepare(&self) -> Result<Option<String>> {
         let (host, mut remark) = (self.job.subject.host, None);
         let (how, node) = (&self.how, &self.on.node);

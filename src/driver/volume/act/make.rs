@@ -32,9 +32,9 @@ pub fn make(
         Making::InLuks { uuid } => Some(job.new_header(uuid.as_deref())?),
         Making::Plain { .. } | Making::InOpenLuks => None,
     };
-    let mkfs = unfinished(job, seen, permit.fs(), how, header.as_ref())?;
-    let begun = Begun::record(job, seen, permit.fs(), mkfs, lock)?;
-    let on = match begun.still_as_seen(seen) {
+    let making = unfinished(job, seen, permit.fs(), how, header.as_ref())?;
+    let begun = Begun::set_tag(job, seen, permit.fs(), making, lock)?;
+    let on = match begun.pinned_if_still_as_read(seen) {
         Ok(Some(on)) => on,
         Ok(None) => {
             begun.remove_tag_of_mkfs()?;
@@ -46,8 +46,8 @@ pub fn make(
     let overwrites = !matches!(seen.facts.content, Some(Content::Blank { .. }));
     let made = match &header {
         Some(header) => encrypted::format(job, &on, permit, header, lock)
-            .and_then(|(inside, permit)| write(job, inside, permit, &begun.mkfs, true, lock)),
-        None => write(job, on, permit, &begun.mkfs, overwrites, lock),
+            .and_then(|(inside, permit)| run_mkfs(job, inside, permit, &begun.mkfs, true, lock)),
+        None => run_mkfs(job, on, permit, &begun.mkfs, overwrites, lock),
     };
     match made {
         Ok(on) => begun.record_made(on).map(Step::Done),
@@ -73,7 +73,7 @@ struct Begun<'a> {
 
 impl<'a> Begun<'a> {
     /// Sets the tag `flexvolume.making`, unless the volume has it already.
-    fn record(
+    fn set_tag(
         job: &'a Job<'a>,
         seen: &Look,
         fs: FsType,
@@ -115,7 +115,7 @@ impl<'a> Begun<'a> {
 
     /// Looks once more, since the wait for LVM's lock may have been long. Returns the device to write to. `None`: the
     /// content has changed, the kernel counted a write, or somebody has the device open.
-    fn still_as_seen(&self, seen: &Look) -> Result<Option<Pinned>> {
+    fn pinned_if_still_as_read(&self, seen: &Look) -> Result<Option<Pinned>> {
         if !seen.is_still_as_read()? {
             return Ok(None);
         }
@@ -226,7 +226,7 @@ fn unfinished(
 }
 
 /// Runs mkfs. Returns the device with the filesystem. `overwrites`: whether the device may hold a filesystem already.
-fn write(
+fn run_mkfs(
     job: &Job,
     on: Pinned,
     permit: Permit,

@@ -107,8 +107,8 @@ fn other_globals(
     Ok(rows.into_iter().filter(|_| are_all).cloned().collect())
 }
 
-/// Closes a volume that has been unmounted, and deactivates it, if nothing uses it any more. Returns a remark for the
-/// reply: why the volume stays open. Empty: it does not.
+/// If nothing uses a volume any more that has been unmounted: closes it, if it is encrypted, and deactivates it, if the
+/// node has to ([`release`]). Returns why an encrypted volume stays open, for the reply. Empty: none does.
 pub fn let_go(host: &Host, config: &Config, device: &Device, deactivate: bool) -> Result<String> {
     let id = &device.id;
     let subject = Subject { host, config, id };

@@ -203,7 +203,8 @@ pub fn is_harmed(failure: Failure, wish: &Wish) -> bool {
     wish.purpose == Purpose::Filesystem && (failure == Failure::ShutDown || !wish.read_only)
 }
 
-/// The last rule before mkfs. Fails while anybody has the device open, even only to read it.
+/// The last rule before mkfs. Fails while anybody has the device open, even only to read it. If LVM says that nobody
+/// has it open, nobody was looked for; before mkfs, `is_still_as_read` asks the kernel.
 pub fn permit_make(facts: &Facts, fs: FsType, how: Making) -> Ruling {
     if facts.is_mounted_here() {
         return Err(Reason::InUse(Vec::new()));

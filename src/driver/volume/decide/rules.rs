@@ -54,6 +54,7 @@ fn by_all_rules(facts: &Facts, wish: &Wish) -> Ruling {
     if volume.record.luks.is_some() {
         require_encryption_as_asked(true, wish)?;
     }
+    // Who has a mounted volume open does not matter to a call that grows it, or that only asks for its device.
     if wish.purpose == Purpose::Filesystem || !facts.is_mounted_here() {
         let is_open = volume.open || facts.lvm_before_activation;
         if is_open && facts.openers.is_none() {
@@ -95,6 +96,7 @@ fn by_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Result<Option<Decision>, 
         }
         None => {}
     }
+    // kubelet's mounts are no users: `by_mounts` decides about them.
     for user in users(facts) {
         match user {
             // LVM's answer has the driver's record. If a filesystem is recorded, a mount that a runtime made for a pod
@@ -188,9 +190,9 @@ fn writes_through(row: &Row, wish: &Wish) -> bool {
     wish.purpose == Purpose::Filesystem && !wish.read_only && row.is_filesystem_read_only()
 }
 
-/// The mount to bind from. No other mount hides it. The global mount of this pod's volume fits, and each mount that shows
-/// the whole filesystem.
-/// If the pod names a btrfs subvolume, only that global mount fits, since other mounts may show another subvolume.
+/// The mount to bind from: one that no other mount hides, and that is the global mount of this pod's volume or shows
+/// the whole filesystem. If the pod names a btrfs subvolume, only that global mount fits, since other mounts may show
+/// another subvolume.
 /// Mounts in kubelet's directories come first, then that global mount, then writable mounts. `None`: no mount fits.
 fn best<'a>(mounts: &'a [Mounted], wish: &Wish) -> Option<&'a Row> {
     let is_another = |row: &Row| wish.subvolume && row.fs_type == "btrfs";

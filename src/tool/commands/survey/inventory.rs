@@ -254,7 +254,7 @@ impl<'a> Inventory<'a> {
     }
 
     /// What the next mount is assumed to ask for: only reading, if all present mounts of the volume are read-only, if
-    /// LVM's metadata say that it is read-only and nothing has it mounted, or if thin volumes have it as their
+    /// LVM's metadata says that it is read-only and nothing has it mounted, or if thin volumes have it as their
     /// external origin, which LVM keeps read-only. So it is no fault if such a volume, which may be a template, cannot
     /// be written.
     pub fn request(&self, volume: &Volume) -> Request<'static> {

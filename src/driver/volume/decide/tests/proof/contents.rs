@@ -111,7 +111,7 @@ pub fn doubts(record: &Record, facts: &Facts) -> Vec<Doubt> {
     held.into_iter().chain(by_lvm).chain(seen).collect()
 }
 
-/// The UUID of the mkfs that the tags say is the driver's own: of a type that it knows, with a UUID.
+/// The UUID in the tag `flexvolume.making`, if the tag can be the driver's own: its type is known, and it has a UUID.
 pub fn begun(record: &Record) -> Option<&str> {
     let mkfs = record.making.as_ref()?;
     (mkfs.fs != "zfs" && !mkfs.uuid.is_empty()).then_some(mkfs.uuid.as_str())

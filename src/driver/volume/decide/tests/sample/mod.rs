@@ -133,7 +133,7 @@ pub fn pool(facts: &mut Facts, data: f64, metadata: f64, health: &str) {
     }
 }
 
-/// Like [`pool`], with data that is full. The pool has 64 MiB, of which it has promised `mib`.
+/// Like [`pool`], but all its space for data is used. The pool has 64 MiB, and has promised `mib` MiB to its volumes.
 pub fn promising(facts: &mut Facts, mib: u64) {
     pool(facts, 100.0, 1.0, "");
     let pool = match (&mut facts.lvm, &mut facts.room) {
