@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use super::places::KubeletPath;
 use super::row::Row;
 use crate::host::{DeviceNumber, Kernel};
 
@@ -15,38 +16,71 @@ struct Btrfs {
     disks: Vec<DeviceNumber>,
 }
 
-/// Sets the disks of each row of a btrfs. `is_own`: these are mounts of this mount namespace, so that a filesystem can be
-/// asked which one it is.
+/// What the table of mounts shows of a row of a btrfs.
+#[derive(Clone, Copy)]
+struct Seen {
+    /// The filesystem's own number.
+    device: DeviceNumber,
+    /// The disk to which the path leads now.
+    disk: Option<DeviceNumber>,
+    /// Whether the filesystem can be asked which one it is.
+    can_be_asked: bool,
+}
+
+/// Sets the disks of each row of a btrfs. `is_own`: these are mounts of this mount namespace.
 pub fn find_disks(kernel: &Kernel, rows: &mut [Row], is_own: bool) {
     let all = rows.iter_mut().filter(|row| row.fs_type == "btrfs");
     let all: Vec<&mut Row> = all.collect();
     if all.is_empty() {
         return;
     }
-    let mounted = mounted(kernel);
-    let disk_of = |row: &Row| kernel.device_number(&row.source).ok().flatten();
-    let named: Vec<_> = all.iter().map(|row| (row.device, disk_of(row))).collect();
-    for (row, (device, disk)) in all.into_iter().zip(&named) {
-        let found = disk.and_then(|disk| mounted.iter().find(|one| one.disks.contains(&disk)));
-        let is_of_several = disk.is_some()
-            && named
-                .iter()
-                .any(|(other, its)| its == disk && other != device);
-        let asked = if is_own && (found.is_none() || is_of_several) {
-            let id = kernel.filesystem_id(&row.mount_point, row.id).ok();
-            mounted.iter().find(|one| id.is_some() && one.id() == id)
-        } else {
-            None
-        };
-        let first = disk.filter(|disk| {
-            let its = asked.or(found).map(|one| &one.disks);
-            // If there is no such list, the path decides.
-            its.map_or(mounted.is_empty(), |its| its.contains(disk))
-        });
-        let others = asked.or(found).into_iter().flat_map(|one| &one.disks);
-        let others = others.filter(|one| Some(**one) != first);
-        row.disks = first.into_iter().chain(others.copied()).collect();
+    let shown = all.iter().map(|row| Seen {
+        device: row.device,
+        disk: kernel.device_number(&row.source).ok().flatten(),
+        // The path of a mount of the host may be on a network server that hangs.
+        can_be_asked: is_own && KubeletPath::of(&row.mount_point) != KubeletPath::Other,
+    });
+    let (shown, mounted) = (Vec::from_iter(shown), mounted(kernel));
+    for (row, one) in all.into_iter().zip(&shown) {
+        let ask = || kernel.filesystem_id(&row.mount_point, row.id).ok();
+        row.disks = disks(*one, &shown, &mounted, ask);
     }
+}
+
+/// The disks of one of these rows, the disk of its path first. `ask`: asks its filesystem for [`Btrfs::id`].
+fn disks(
+    one: Seen,
+    all: &[Seen],
+    mounted: &[Btrfs],
+    ask: impl Fn() -> Option<u64>,
+) -> Vec<DeviceNumber> {
+    if mounted.is_empty() {
+        return one.disk.into_iter().collect(); // The kernel has no list, so the path decides.
+    }
+    let has = |btrfs: &Btrfs, row: &Seen| row.disk.is_some_and(|disk| btrfs.disks.contains(&disk));
+    let found = mounted.iter().find(|btrfs| has(btrfs, &one));
+    let is_shared = |other: &Seen| other.disk == one.disk && other.device != one.device;
+    // No path leads to a disk of this btrfs: perhaps one of the paths should.
+    let is_missing = |btrfs: &Btrfs| !all.iter().any(|row| has(btrfs, row));
+    let is_certain =
+        found.is_some() && !all.iter().any(is_shared) && !mounted.iter().any(is_missing);
+    let its = if is_certain || !one.can_be_asked {
+        found
+    } else {
+        let id = ask();
+        let mut same = mounted
+            .iter()
+            .filter(|btrfs| id.is_some() && btrfs.id() == id);
+        same.next().filter(|_| same.next().is_none())
+    };
+    let Some(its) = its else { return Vec::new() };
+    let first = one.disk.filter(|disk| its.disks.contains(disk));
+    let others = its
+        .disks
+        .iter()
+        .copied()
+        .filter(|disk| Some(*disk) != first);
+    first.into_iter().chain(others).collect()
 }
 
 impl Btrfs {
@@ -80,6 +114,38 @@ fn mounted(kernel: &Kernel) -> Vec<Btrfs> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Two filesystems: one of the disks 8:1 and 8:2, the other of the disk 8:3.
+    #[test]
+    #[rustfmt::skip] // a row is a line
+    fn a_row_has_the_disks_of_its_filesystem_whatever_its_path_says() {
+        let number = |text: &str| -> DeviceNumber { text.parse().unwrap() };
+        let uuid = |part: u8| format!("000000{part:02x}-0000-0000-0000-000000000000");
+        let of = |part, disks: &[&str]| Btrfs { uuid: uuid(part), disks: disks.iter().map(|one| number(one)).collect() };
+        let row = |device: &str, disk: &str| Seen { device: number(device), disk: disk.parse().ok(), can_be_asked: true };
+        let (a, b) = (row("0:41", "8:1"), row("0:42", "8:3"));
+        let stale = row("0:41", "8:3"); // The row of the first filesystem, with the path of the other.
+        let host = Seen { can_be_asked: false, ..stale };
+        let cases: [(&str, Seen, &[Seen], Option<u64>, &[&str]); 9] = [
+            ("by its path", a, &[a, b], None, &["8:1", "8:2"]),
+            ("by its path, to the second disk", row("0:41", "8:2"), &[row("0:41", "8:2"), b], None, &["8:2", "8:1"]),
+            ("two rows have the path", stale, &[stale, b], Some(1), &["8:1", "8:2"]),
+            ("two rows have the path, the other one", b, &[stale, b], Some(2), &["8:3"]),
+            ("the other has no row here", stale, &[stale], Some(1), &["8:1", "8:2"]),
+            ("the path leads to no disk of a btrfs", row("0:41", "8:9"), &[row("0:41", "8:9"), b], Some(1), &["8:1", "8:2"]),
+            ("no answer", stale, &[stale, b], None, &[]),
+            ("an answer that no filesystem gives", stale, &[stale, b], Some(9), &[]),
+            ("the host's", host, &[host, b], Some(1), &["8:3"]),
+        ];
+        let mounted = [of(1, &["8:1", "8:2"]), of(2, &["8:3"])];
+        let texts = |found: Vec<DeviceNumber>| Vec::from_iter(found.iter().map(ToString::to_string));
+        for (name, one, all, answer, want) in cases {
+            assert_eq!(texts(disks(one, all, &mounted, || answer)), want, "{name}");
+        }
+        let twins = [of(1, &["8:1"]), of(1, &["8:3"])];
+        assert_eq!(disks(stale, &[stale, b], &twins, || Some(1)), []);
+        assert_eq!(texts(disks(stale, &[stale], &[], || None)), ["8:3"], "without a list");
+    }
 
     #[test]
     fn the_id_is_made_of_the_first_and_the_third_part_of_the_uuid() {

@@ -338,7 +338,7 @@ refusals! {
     new_not_blank {
         prepare: "lvchange -qq --addtag flexvolume.new $vg/data; mkfs.ext4 -q $dev",
         undo: "told lvm adopt",
-        or: &["told lvremove; lvcreate -qq -y -W y -n data -L 32m $vg; blkdiscard -fz $dev", "told blkdiscard --force"],
+        or: &["told lvremove; lvcreate -qq -y -W y -n data -L 32m $vg; blkdiscard -fz $dev"],
     }
     encrypted {
         prepare: encrypted!(""),

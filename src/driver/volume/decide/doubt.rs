@@ -137,12 +137,14 @@ impl fmt::Display for Doubt {
                     "its origin {origin}, of which it is a copy, and which has the record of {held}"
                 )
             }
-            Self::Blocks(percent) => {
-                write!(
-                    f,
-                    "data in its thin pool: {percent} % of its blocks were written"
-                )
-            }
+            Self::Blocks(percent) if percent == "unknown" => write!(
+                f,
+                "perhaps data in its thin pool: LVM does not tell how many of its blocks were written"
+            ),
+            Self::Blocks(percent) => write!(
+                f,
+                "data in its thin pool: {percent} % of its blocks were written"
+            ),
             Self::Mark(Mark { what, offset, .. }) => write!(f, "{what} at byte {offset}"),
             Self::Backup(backup) => backup.fmt(f),
             Self::Data(Data { offset, .. }) => write!(f, "data at byte {offset}"),

@@ -298,9 +298,8 @@ impl Reason {
             Self::NewNotBlank(what) => format!(
                 "{id} holds {what}, but it is new and the driver has not formatted it. Either the call that \
                  created it was killed before it had cleaned it of a removed volume's data, or somebody wrote to it, \
-                 perhaps before a vgcfgrestore. To keep a filesystem, run `{me} adopt {id}`. If the data may be destroyed, run `lvremove {id}`: the \
-                 next call creates it again. If the new volume holds the same data, run `blkdiscard \
-                 --force --zeroout {device}`"
+                 perhaps before a vgcfgrestore. To keep a filesystem, run `{me} adopt {id}`. If the data may be \
+                 destroyed, run `lvremove {id}`: the next call creates it again"
             ),
             Self::Encrypted => format!(
                 "{id} is encrypted, and the pod does not ask for that: set the option `encryption: luks2`, or \
