@@ -253,16 +253,13 @@ impl<'a> Inventory<'a> {
         !mounts.is_empty() && mounts.iter().all(|row| row.is_mount_read_only())
     }
 
-    /// What the next mount is assumed to ask for: only reading, if all present mounts of the volume are read-only, if
-    /// LVM's metadata says that it is read-only and nothing has it mounted, or if thin volumes have it as their
-    /// external origin, which LVM keeps read-only. So it is no fault if such a volume, which may be a template, cannot
-    /// be written.
+    /// What the next mount is assumed to ask for: only reading, if all present mounts of the volume are read-only, or if
+    /// thin volumes have it as their external origin, which LVM keeps read-only. So it is no fault if such a volume
+    /// cannot be written.
     pub fn request(&self, volume: &Volume) -> Request<'static> {
         let is_origin = volume.read_only_by() == ReadOnlyBy::Origin;
-        let is_protected = volume.writable == Some(false) && !volume.overridden;
-        let is_template = is_protected && self.mounts_of(volume).is_empty();
         Request {
-            read_only: is_origin || is_template || self.is_only_read(volume),
+            read_only: is_origin || self.is_only_read(volume),
             ..Request::default()
         }
     }
