@@ -9,7 +9,9 @@ use crate::commands::survey::{NodeHealth, Outcome, Verdict};
 use crate::kubelet::Kubelet;
 use driver::config::{Config, VolumeGroup};
 use driver::host::{Lack, own_name};
-use driver::lvm::{Disk, Fault, Group, GroupDisk, KeptAway, LeaseState, Record, Report, Udev};
+use driver::lvm::{
+    Disk, Fault, Group, GroupDisk, KeptAway, LeaseState, ReadOnlyBy, Record, Report, Udev,
+};
 use driver::names::{Bytes, Encryption, LvId, LvName, VgName};
 use driver::volume::{Decision, Reason};
 use serde_json::Value;
@@ -62,6 +64,7 @@ fn volumes() -> Vec<Health> {
         is_kept_idle: false,
         globals: Vec::new(),
         unused_global: None,
+        is_written: false,
         btrfs_at: None,
         volume,
     });
@@ -251,6 +254,8 @@ const ROWS: &[Row] = &[
     ("volume-health", "warning", "vg/data", "lvchange -ay vg/data", |f| f.merging("merge failed")),
     ("suspended", "warning", "vg/data", "dmsetup resume vg-data", |f| { f.of("data").suspended = Some("vg-data".to_owned()); f.refuse("data", Reason::HeldElsewhere(None)); }),
     ("next-mount", "failed", "vg/data", "[swap]", |f| f.refuse("data", Reason::Swap)),
+    ("next-mount", "note", "vg/data", "[read-only-volume]", |f| f.refuse("data", Reason::ReadOnlyVolume(ReadOnlyBy::Metadata))),
+    ("next-mount", "failed", "vg/data", "[read-only-volume]", |f| { f.of("data").is_written = true; f.refuse("data", Reason::ReadOnlyVolume(ReadOnlyBy::Metadata)); }),
     ("next-mount", "warning", "vg/data", "broken", |f| f.next("data", Outcome::Unknown("broken".to_owned()))),
     ("filesystem-errors", "failed", "vg/data", "dmesg", |f| f.of("data").failed_filesystem = Some(Reason::Swap)),
     ("filesystem-errors", "warning", "vg/data", "check vg/data; dmesg", |f| f.of("data").has_errors = true),

@@ -74,9 +74,9 @@ impl Finding {
         self
     }
 
-    /// Makes the finding a note if the volume or group is not the driver's: no pod would miss it.
-    pub fn noted_unless(mut self, is_ours: bool) -> Self {
-        if !is_ours {
+    /// Makes the finding a note, unless it is a fault of the driver's: no pod would miss the volume or group of others.
+    pub fn noted_unless(mut self, is_fault: bool) -> Self {
+        if !is_fault {
             self.severity = self.severity.min(Severity::Note);
         }
         self

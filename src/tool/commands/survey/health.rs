@@ -44,6 +44,8 @@ pub struct Health {
     pub is_kept_idle: bool,
     /// The volume's global mounts that kubelet will never unmount.
     pub globals: Vec<PathBuf>,
+    /// Whether the volume is mounted for writing.
+    pub is_written: bool,
     /// Where a btrfs on the volume is mounted for writing.
     pub btrfs_at: Option<PathBuf>,
     /// The volume's global mount, if nothing else has the volume mounted.
@@ -85,6 +87,7 @@ impl Health {
                 .and_then(|device| inventory.header_problem(volume, device)),
             is_kept_idle: inventory.is_kept_idle(volume),
             globals: inventory.globals_for_good(volume),
+            is_written: facts.as_ref().is_some_and(Facts::is_written_here),
             btrfs_at: inventory.btrfs_at(volume),
             unused_global: inventory.unused_global(volume),
             verdict,
@@ -100,7 +103,7 @@ impl Health {
         let is_used = self
             .reason()
             .is_some_and(|reason| reason.concern() == Concern::Host);
-        all.extend(self.refusal().filter(|_| !is_used));
+        all.extend(self.refusal().filter(|one| one.is_unwell() && !is_used));
         all
     }
 
@@ -113,7 +116,8 @@ impl Health {
     /// Whether somebody should look at the volume: it is the driver's, and something is wrong with it or its next mount
     /// is refused.
     pub fn is_unwell(&self) -> bool {
-        self.is_ours && (!self.faults().is_empty() || self.refusal().is_some())
+        let is_refused = || self.refusal().is_some_and(|one| one.is_unwell());
+        self.is_ours && (!self.faults().is_empty() || is_refused())
     }
 
     /// Whether the volume counts for the exit code of `check` if only its group was named, or nothing. Two kinds of
@@ -192,7 +196,9 @@ impl Health {
         } else {
             reason.message(&self.volume.id)
         };
-        (!is_well).then(|| refused(verdict, &words))
+        // Pods that only read a volume mount it even if it is read-only. Somebody may have made it a template.
+        let is_template = matches!(reason, Reason::ReadOnlyVolume(_)) && !self.is_written;
+        (!is_well).then(|| refused(verdict, &words).noted_unless(!is_template))
     }
 }
 
