@@ -108,6 +108,14 @@ fn words_if_killed(said: &str) -> Option<&'static str> {
     all.find(|words| said.contains(words))
 }
 
+/// Whether e2fsck itself says this, with a program's name before it or none. Other lines may have names of files, which a
+/// tenant chose.
+fn is_own(line: &str) -> bool {
+    let words = IN_USE.into_iter().chain([WRONG_CHECKSUM]);
+    let mut before = words.filter_map(|words| Some(line.split_once(words)?.0));
+    before.any(|name| !name.trim_end_matches(": ").contains(char::is_whitespace))
+}
+
 /// Advice for a failed e2fsck that says why it failed, where a killed e2fsck may be the cause. `by_hand`: shows a person a
 /// command that names the device `DEVICE`. `None`: e2fsck says something else. Source: ext4(5), `mmp`.
 pub fn if_e2fsck_was_killed(error: &Error, by_hand: impl Fn(&str) -> String) -> Option<String> {
@@ -156,8 +164,11 @@ pub fn faults(host: &Host, device: &Node) -> Result<Faults, ToolError> {
         stderr,
     };
     let asked = String::from_utf8_lossy(&stdout);
-    let said = format!("{asked}{stderr}");
-    if let Some(words) = words_if_killed(&said) {
+    let mut own = asked
+        .lines()
+        .chain(stderr.lines())
+        .filter(|line| is_own(line));
+    if let Some(words) = own.find_map(words_if_killed) {
         return Err(failed(words.to_owned()));
     }
     match code {

@@ -40,7 +40,7 @@ pub fn find_disks(kernel: &Kernel, rows: &mut [Row], is_own: bool) {
         // The path of a mount of the host may be on a network server that hangs.
         can_be_asked: is_own && KubeletPath::of(&row.mount_point) != KubeletPath::Other,
     });
-    let (shown, mounted) = (Vec::from_iter(shown), mounted(kernel));
+    let (shown, mounted): (Vec<Seen>, _) = (shown.collect(), mounted(kernel));
     for (row, one) in all.into_iter().zip(&shown) {
         let ask = || kernel.filesystem_id(&row.mount_point, row.id).ok();
         row.disks = disks(*one, &shown, &mounted, ask);
@@ -115,6 +115,9 @@ fn mounted(kernel: &Kernel) -> Vec<Btrfs> {
 mod tests {
     use super::*;
 
+    /// What is tried, a row, all rows, the filesystem's answer, and the disks of the row.
+    type Case<'a> = (&'a str, Seen, &'a [Seen], Option<u64>, &'a [&'a str]);
+
     /// Two filesystems: one of the disks 8:1 and 8:2, the other of the disk 8:3.
     #[test]
     #[rustfmt::skip] // a row is a line
@@ -126,7 +129,7 @@ mod tests {
         let (a, b) = (row("0:41", "8:1"), row("0:42", "8:3"));
         let stale = row("0:41", "8:3"); // The row of the first filesystem, with the path of the other.
         let host = Seen { can_be_asked: false, ..stale };
-        let cases: [(&str, Seen, &[Seen], Option<u64>, &[&str]); 9] = [
+        let cases: [Case; 9] = [
             ("by its path", a, &[a, b], None, &["8:1", "8:2"]),
             ("by its path, to the second disk", row("0:41", "8:2"), &[row("0:41", "8:2"), b], None, &["8:2", "8:1"]),
             ("two rows have the path", stale, &[stale, b], Some(1), &["8:1", "8:2"]),
@@ -138,7 +141,7 @@ mod tests {
             ("the host's", host, &[host, b], Some(1), &["8:3"]),
         ];
         let mounted = [of(1, &["8:1", "8:2"]), of(2, &["8:3"])];
-        let texts = |found: Vec<DeviceNumber>| Vec::from_iter(found.iter().map(ToString::to_string));
+        let texts = |found: Vec<DeviceNumber>| -> Vec<String> { found.iter().map(ToString::to_string).collect() };
         for (name, one, all, answer, want) in cases {
             assert_eq!(texts(disks(one, all, &mounted, || answer)), want, "{name}");
         }

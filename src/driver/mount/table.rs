@@ -108,8 +108,12 @@ impl Table {
         let mut seen = self.rows.iter().find(is_root)?;
         // Each step leads to another mount, unless the table is damaged.
         for _ in &self.rows {
-            let mounts = self.on_top_of(seen.id).filter(|row| row.id != seen.id);
-            let on_the_way = mounts.filter(|row| path.starts_with(&row.mount_point));
+            // A path begins below what is mounted over the root.
+            let mounts = self
+                .on_top_of(seen.id)
+                .filter(|row| row.mount_point != Path::new("/"));
+            let on_the_way =
+                mounts.filter(|row| row.id != seen.id && path.starts_with(&row.mount_point));
             match on_the_way.min_by_key(|row| row.mount_point.components().count()) {
                 Some(next) => seen = next,
                 None => break,
@@ -223,7 +227,7 @@ mod tests {
             ("above it, on another mount", "4 1 0:9 / /k rw - tmpfs none rw", true),
             ("in it", "4 3 0:9 / /k/pod/in rw - tmpfs none rw", true),
             ("beside it", "4 2 0:9 / /k/pod2 rw - tmpfs none rw", true),
-            ("at the root", "4 1 0:9 / / rw - tmpfs none rw", false),
+            ("over the root", "4 1 0:9 / / rw - tmpfs none rw", true),
             ("a circle", "4 2 0:9 / /k rw - tmpfs none rw\n2 4 0:9 / /k rw - tmpfs none rw", false),
         ];
         for (name, more, want) in cases {

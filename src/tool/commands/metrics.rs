@@ -35,9 +35,9 @@ enum Metric {
     CallsLastHour,
     /// The time that the longest call of the last hour took, in seconds.
     CallsLastHourLongestSeconds,
-    /// Size of the mounted filesystem, in bytes.
+    /// Size of the filesystem that a pod has mounted, in bytes.
     FilesystemSizeBytes,
-    /// The used space of the mounted filesystem, in bytes.
+    /// The used space of that filesystem, in bytes.
     FilesystemUsedBytes,
     /// How many findings doctor has, by its check. Severity: failed, warning or note.
     Findings,

@@ -70,10 +70,7 @@ impl Job<'_> {
                 },
             };
         }
-        bail!(
-            "what is known of {id} changes all the time (last: {again}), or something else is mounted over its mounts \
-             (`findmnt`); repeat the call"
-        )
+        bail!("what is known of {id} changes all the time (last: {again}); repeat the call")
     }
 
     /// The device of the volume. Activates the volume if needed; creates it if it is missing and the config allows

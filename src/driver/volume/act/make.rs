@@ -156,8 +156,8 @@ impl<'a> Begun<'a> {
             && !self.has_new_blocks()
     }
 
-    /// Whether mkfs has written to a thin volume, though only zeros are read: such blocks count as data of somebody, unless
-    /// the tag says that mkfs had begun. True also if LVM does not tell.
+    /// Whether mkfs has written to a thin volume, though only zeros are read. Without the tag, such blocks would count as
+    /// data of somebody. True also if LVM does not tell.
     fn has_new_blocks(&self) -> bool {
         let (host, id) = (self.job.subject.host, &self.volume.id);
         self.volume.pool.is_some()

@@ -70,7 +70,11 @@ fn size_of_new(size: Bytes, group: &Group, wish: &Wish) -> Result<Bytes, Reason>
 /// pool must be usable.
 fn size_of_new_thin(size: Bytes, pool: &Pool, wish: &Wish) -> Result<Bytes, Reason> {
     let whole = match pool {
-        Pool::Seen(pool) => Spread::LINEAR.whole(size, pool.group.extent),
+        Pool::Seen(pool) if pool.layout == "thin,pool" => {
+            Spread::LINEAR.whole(size, pool.group.extent)
+        }
+        // lvcreate takes no other volume for a thin pool, such as a cache pool.
+        Pool::Seen(other) => return Err(Reason::NoPool(other.id.clone())),
         Pool::Unseen(_) => size,
     };
     require_allowed(whole, wish)?;
@@ -176,8 +180,7 @@ pub fn growth_in_pool(volume: &Volume, wish: &Wish) -> Bytes {
 pub fn require_usable_pool(pool: &Pool, more: Bytes, wish: &Wish) -> Result<(), Reason> {
     let limit = wish.pool_limit;
     let pool = match pool {
-        Pool::Seen(pool) if pool.is_pool() => pool,
-        Pool::Seen(other) => return Err(Reason::NoPool(other.id.clone())),
+        Pool::Seen(pool) => pool,
         Pool::Unseen(id) => return Err(Reason::NoPool(id.clone())),
     };
     if let Some((what, percent)) = pool.short_of(limit, more).next() {

@@ -234,11 +234,18 @@ impl<'a> Inventory<'a> {
     /// volume was reduced, so the numbers say nothing.
     pub fn space(&self, device: &Device) -> Option<Space> {
         let kernel = self.host.kernel;
-        let mut mounts = self.mounts(device).into_iter();
-        let row = mounts.find(|row| self.is_pods(row))?;
         let size = self.top(device).size(kernel).ok()?;
-        let space = kernel.space(&row.mount_point, row.id).ok()?;
-        (space.bytes <= size.get() || row.disks.len() > 1).then_some(space)
+        let mounts = self.mounts(device).into_iter();
+        let mut pods = mounts.filter(|row| self.is_pods(row));
+        // A mount that another one hides does not answer.
+        let space_of = |row: &Row| {
+            Some((
+                row.disks.len(),
+                kernel.space(&row.mount_point, row.id).ok()?,
+            ))
+        };
+        let (disks, space) = pods.find_map(space_of)?;
+        (space.bytes <= size.get() || disks > 1).then_some(space)
     }
 
     /// What the filesystem has run out of, if pods may write to it.

@@ -135,6 +135,7 @@ fn what_lvm_says() {
         ("made in a pool that is not there", |f, w| { absent(f, w); f.room = Some(Room::Pool(Pool::Unseen(vg_pool()))); }, Refuse(Reason::NoPool(vg_pool()))),
         ("not made to be read", |f, w| { none(f); w.read_only = true; w.group.create = true; w.size = Some(Bytes::new(9)); }, Refuse(Reason::CreateReadOnly)),
         ("made in a volume that is no pool", |f, w| { absent(f, w); pool(f, 1.0, 1.0, ""); if let Some(Room::Pool(Pool::Seen(seen))) = &mut f.room { seen.layout = "linear".into(); } }, Refuse(Reason::NoPool(vg_pool()))),
+        ("made in a cache pool", |f, w| { absent(f, w); pool(f, 1.0, 1.0, ""); if let Some(Room::Pool(Pool::Seen(seen))) = &mut f.room { seen.layout = "cache,pool".into(); } }, Refuse(Reason::NoPool(vg_pool()))),
         ("to be made in another pool than the node's", |f, w| { absent(f, w); w.group.thin_pool = lv("pool"); w.asked_pool = lv("other"); }, Refuse(Reason::AnotherPool { pool: lv("pool").unwrap(), asked: lv("other").unwrap() })),
         ("to be made in the node's pool, by name", |f, w| { absent(f, w); pool(f, 1.0, 1.0, ""); w.group.thin_pool = lv("pool"); w.asked_pool = lv("pool"); }, Decision::Create(Bytes::new(EXTENT))),
         ("to be made in the node's pool", |f, w| { absent(f, w); pool(f, 1.0, 1.0, ""); w.group.thin_pool = lv("pool"); }, Decision::Create(Bytes::new(EXTENT))),
