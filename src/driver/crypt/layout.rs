@@ -65,7 +65,7 @@ impl Layout {
     }
 }
 
-/// A part of the volume, with its encryption.
+/// A part of the volume that is encrypted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Segment {

@@ -79,9 +79,9 @@ fn copies_of_xfs(size: u64) -> impl Iterator<Item = u64> {
 ///
 /// For each block size of ext, these are the pages at the beginning of group 1, of the groups whose number is a power
 /// of 3, 5 or 7, and of the last two groups. With `sparse_super`, an ext keeps copies in group 1 and in the groups of
-/// these powers; with `sparse_super2`, in group 1 and in the last group; without both, in every group, so these pages
-/// are enough. This assumes mke2fs's default size of a group, which one block of bitmap describes. Not covered: other
-/// sizes (`mke2fs -g`, `-N`), filesystems of one group, and `-E num_backup_sb=0`.
+/// these powers. With `sparse_super2`, the copies are in group 1 and in the last group. With neither, every group has a
+/// copy, so some of the copies are on these pages. This assumes mke2fs's default size of a group, which one block of
+/// bitmap describes. Not covered: other sizes (`mke2fs -g`, `-N`), filesystems of one group, and `-E num_backup_sb=0`.
 fn copies_of_ext(size: u64) -> BTreeSet<u64> {
     let mut pages = BTreeSet::new();
     for log_block_size in 10..=16 {

@@ -143,7 +143,6 @@ impl ReportRow {
             uuid: LvUuid::of(&self.lv_uuid),
             size: self.lv_size,
             origin_size: self.origin_size.parse().ok().map(Bytes::new),
-            // If somebody wrote the metadata by hand, a volume may have no time.
             record: Record::parse(self.lv_tags.split(',')),
             number,
             open: self.lv_device_open,

@@ -10,7 +10,8 @@ const MIB: u64 = 1 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spread {
     pub images: u64,
-    /// How many of the images share the data. Each of these has whole extents.
+    /// The number of images among which the data is divided. Each of these has whole extents. Copies and parity do not
+    /// count.
     pub data: NonZeroU64,
     /// Whether each image has RAID metadata beside it.
     pub metadata: bool,

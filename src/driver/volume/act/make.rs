@@ -125,7 +125,7 @@ impl<'a> Begun<'a> {
         on.pin(self.job.subject.host.kernel).map(Some)
     }
 
-    /// Removes the tag of a mkfs that has written nothing, unless an earlier mkfs set it.
+    /// Takes back the change that set the tag of a mkfs which has written nothing, unless an earlier mkfs set the tag.
     fn remove_tag_of_mkfs(&self) -> Result<()> {
         if self.is_repeated {
             return Ok(());

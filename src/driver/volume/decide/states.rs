@@ -39,12 +39,13 @@ pub enum Help {
     Room,
 }
 
-/// Where LVM says it. A letter of `lv_attr` has its place, counted from 1 as in lvs(8).
+/// The field of LVM's report in which the text of a row stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
     Health,
     /// `lv_merge_failed`, of a volume into which a snapshot is to be merged.
     Merge,
+    /// A letter of `lv_attr`, by its place, counted from 1 as in lvs(8).
     Attr(usize),
 }
 

@@ -117,7 +117,7 @@ fn see_places(job: &Job, table: &Table, top: &Device, uses: &mut Uses) -> Result
         return Ok(());
     };
     let place = KubeletPath::of(dir);
-    // The volume's name matters only in attach mode, in which kubelet keeps one mount for each name.
+    // kubelet's name of the volume matters only in attach mode, in which kubelet keeps one mount for each name.
     let name = match &job.options.volume_name {
         Some(name) if config.attach && place != KubeletPath::Other => Some(name),
         Some(_) | None => None,

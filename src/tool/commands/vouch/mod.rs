@@ -21,7 +21,7 @@ fn suspended(seen: &SeenVolume) -> Reason {
     Reason::Suspended(seen.facts.id.dm_name())
 }
 
-/// The request for a look like a mount's, which waits for other calls.
+/// Requests a look under the volume's lock, as a mount has it: the look waits until other calls have ended.
 fn held(config: &Config) -> Request<'static> {
     Request {
         patience: config.limits.lock,
