@@ -95,25 +95,22 @@ pub const IF_E2FSCK_IS_OLD: &str = "if e2fsck asks for a newer version, install 
 /// `EXT2_ET_SB_CSUM_INVALID`.
 const WRONG_CHECKSUM: &str = "Superblock checksum does not match";
 
-/// What e2fsck says of an ext whose multi-mount protection says that a node uses it. Source: libext2fs, `EXT2_ET_MMP_*`.
-const IN_USE: [&str; 3] = [
+/// What e2fsck says of an ext that a killed e2fsck may have left. `e2fsck -p` gives up then. The words of the multi-mount
+/// protection also mean that a node uses the ext. Source: libext2fs, `EXT2_ET_MMP_*`.
+const IF_KILLED: [&str; 4] = [
+    WRONG_CHECKSUM,
     "MMP: device currently active",
     "MMP: e2fsck being run",
     "MMP: filesystem still in use",
 ];
 
-/// What e2fsck says in `said` of an ext that a killed e2fsck may have left. `e2fsck -p` gives up then.
-fn words_if_killed(said: &str) -> Option<&'static str> {
-    let mut all = IN_USE.into_iter().chain([WRONG_CHECKSUM]);
-    all.find(|words| said.contains(words))
-}
-
-/// Whether e2fsck itself says this, with a program's name before it or none. Other lines may have names of files, which a
-/// tenant chose.
-fn is_own(line: &str) -> bool {
-    let words = IN_USE.into_iter().chain([WRONG_CHECKSUM]);
-    let mut before = words.filter_map(|words| Some(line.split_once(words)?.0));
-    before.any(|name| !name.trim_end_matches(": ").contains(char::is_whitespace))
+/// The words of [`IF_KILLED`] that e2fsck itself says in this line, with a program's name before them or none. Other lines
+/// may have names of files, which a tenant chose.
+fn words_if_killed(line: &str) -> Option<&'static str> {
+    IF_KILLED.into_iter().find(|words| {
+        let before = line.split_once(words).map(|(before, _)| before);
+        before.is_some_and(|name| !name.trim_end_matches(": ").contains(char::is_whitespace))
+    })
 }
 
 /// Advice for a failed e2fsck that says why it failed, where a killed e2fsck may be the cause. `by_hand`: shows a person a
@@ -122,24 +119,26 @@ pub fn if_e2fsck_was_killed(error: &Error, by_hand: impl Fn(&str) -> String) -> 
     let Some(ToolError::Failed { stderr, .. }) = error.downcast_ref() else {
         return None;
     };
-    Some(match words_if_killed(stderr)? {
-        WRONG_CHECKSUM => format!(
-            "a killed e2fsck leaves a wrong checksum: if the disk works, copy the volume, and run {}",
-            by_hand(REPAIR_FIRST)
-        ),
-        _ => format!(
-            "its multi-mount protection says that it is in use on a node, or that e2fsck was killed: if no node has it \
+    Some(
+        match IF_KILLED.into_iter().find(|words| stderr.contains(words))? {
+            WRONG_CHECKSUM => format!(
+                "a killed e2fsck leaves a wrong checksum: if the disk works, copy the volume, and run {}",
+                by_hand(REPAIR_FIRST)
+            ),
+            _ => format!(
+                "its multi-mount protection says that it is in use on a node, or that e2fsck was killed: if no node has it \
              mounted, and no e2fsck runs, run {}",
-            by_hand("tune2fs -f -E clear_mmp DEVICE")
-        ),
-    })
+                by_hand("tune2fs -f -E clear_mmp DEVICE")
+            ),
+        },
+    )
 }
 
 /// What e2fsck finds in an ext, if it may not write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Faults {
     None,
-    /// The errors are those before a log is replayed, which may repair them.
+    /// Errors. If there is a log, they may be gone once it is replayed.
     BeforeLog,
     /// An error that e2fsck must repair before it replays the log and goes on, as of the journal itself.
     BeforeAll,
@@ -164,11 +163,8 @@ pub fn faults(host: &Host, device: &Node) -> Result<Faults, ToolError> {
         stderr,
     };
     let asked = String::from_utf8_lossy(&stdout);
-    let mut own = asked
-        .lines()
-        .chain(stderr.lines())
-        .filter(|line| is_own(line));
-    if let Some(words) = own.find_map(words_if_killed) {
+    let mut lines = asked.lines().chain(stderr.lines());
+    if let Some(words) = lines.find_map(words_if_killed) {
         return Err(failed(words.to_owned()));
     }
     match code {
@@ -204,6 +200,23 @@ pub fn grow(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_files_name_is_not_taken_for_what_e2fsck_says() {
+        for line in [
+            "e2fsck: MMP: filesystem still in use while trying to open /dev/dm-0",
+            "ext2fs_open2: Superblock checksum does not match superblock",
+        ] {
+            assert!(words_if_killed(line).is_some(), "{line}");
+        }
+        for line in [
+            "Entry 'MMP: filesystem still in use' in / (2) has an incorrect filetype (was 1, should be 2).",
+            "File /MMP: e2fsck being run (inode #12, mod time Sun Nov 29 2026) has 1 block",
+            "\t/e2fsck: MMP: device currently active",
+        ] {
+            assert_eq!(words_if_killed(line), None, "{line}");
+        }
+    }
 
     #[test]
     fn options_that_may_take_a_feature_back_are_known() {

@@ -41,10 +41,17 @@ pub fn find_disks(kernel: &Kernel, rows: &mut [Row], is_own: bool) {
         can_be_asked: is_own && KubeletPath::of(&row.mount_point) != KubeletPath::Other,
     });
     let (shown, mounted): (Vec<Seen>, _) = (shown.collect(), mounted(kernel));
+    let is_missing = is_one_missing(&shown, &mounted);
     for (row, one) in all.into_iter().zip(&shown) {
         let ask = || kernel.filesystem_id(&row.mount_point, row.id).ok();
-        row.disks = disks(*one, &shown, &mounted, ask);
+        row.disks = disks(*one, &shown, &mounted, is_missing, ask);
     }
+}
+
+/// Whether there is a btrfs to none of whose disks a path leads. Then one of the paths should perhaps lead there.
+fn is_one_missing(all: &[Seen], mounted: &[Btrfs]) -> bool {
+    let mut each = mounted.iter();
+    each.any(|btrfs| !all.iter().any(|row| btrfs.has(row.disk)))
 }
 
 /// The disks of one of these rows, the disk of its path first. `ask`: asks its filesystem for [`Btrfs::id`].
@@ -52,18 +59,15 @@ fn disks(
     one: Seen,
     all: &[Seen],
     mounted: &[Btrfs],
+    is_one_missing: bool,
     ask: impl Fn() -> Option<u64>,
 ) -> Vec<DeviceNumber> {
     if mounted.is_empty() {
         return one.disk.into_iter().collect(); // The kernel has no list, so the path decides.
     }
-    let has = |btrfs: &Btrfs, row: &Seen| row.disk.is_some_and(|disk| btrfs.disks.contains(&disk));
-    let found = mounted.iter().find(|btrfs| has(btrfs, &one));
+    let found = mounted.iter().find(|btrfs| btrfs.has(one.disk));
     let is_shared = |other: &Seen| other.disk == one.disk && other.device != one.device;
-    // No path leads to a disk of this btrfs: perhaps one of the paths should.
-    let is_missing = |btrfs: &Btrfs| !all.iter().any(|row| has(btrfs, row));
-    let is_certain =
-        found.is_some() && !all.iter().any(is_shared) && !mounted.iter().any(is_missing);
+    let is_certain = found.is_some() && !is_one_missing && !all.iter().any(is_shared);
     let its = if is_certain || !one.can_be_asked {
         found
     } else {
@@ -84,6 +88,10 @@ fn disks(
 }
 
 impl Btrfs {
+    fn has(&self, disk: Option<DeviceNumber>) -> bool {
+        disk.is_some_and(|disk| self.disks.contains(&disk))
+    }
+
     /// The first 32 bits of `f_fsid` (statfs(2)). C libraries differ in the other bits, and in these no subvolume does.
     /// Source: Linux' fs/btrfs/super.c, `btrfs_statfs`.
     fn id(&self) -> Option<u64> {
@@ -143,11 +151,12 @@ mod tests {
         let mounted = [of(1, &["8:1", "8:2"]), of(2, &["8:3"])];
         let texts = |found: Vec<DeviceNumber>| -> Vec<String> { found.iter().map(ToString::to_string).collect() };
         for (name, one, all, answer, want) in cases {
-            assert_eq!(texts(disks(one, all, &mounted, || answer)), want, "{name}");
+            let is_missing = is_one_missing(all, &mounted);
+            assert_eq!(texts(disks(one, all, &mounted, is_missing, || answer)), want, "{name}");
         }
         let twins = [of(1, &["8:1"]), of(1, &["8:3"])];
-        assert_eq!(disks(stale, &[stale, b], &twins, || Some(1)), []);
-        assert_eq!(texts(disks(stale, &[stale], &[], || None)), ["8:3"], "without a list");
+        assert_eq!(disks(stale, &[stale, b], &twins, true, || Some(1)), []);
+        assert_eq!(texts(disks(stale, &[stale], &[], false, || None)), ["8:3"], "without a list");
     }
 
     #[test]
